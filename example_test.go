@@ -8,7 +8,7 @@ import (
 	nod "github.com/nodbus/nod"
 )
 
-// An agent asks before it runs a command, and runs it only if Ask returns no error.
+// An agent asks before it runs a command. It runs the command only if Ask returns no error.
 func ExampleClient_Ask() {
 	ctx := context.Background()
 	c, err := nod.Connect(ctx)

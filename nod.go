@@ -28,21 +28,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The reasons why a decision does not allow a request exactly as it was sent. The errors of Err
-// and Client.Ask wrap them, for errors.Is.
+// The reasons why a decision does not allow a request exactly as it was sent. The errors of Err and
+// Client.Ask wrap these errors, for errors.Is.
 var (
 	ErrTimedOut  = errors.New("the permission request timed out")
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
 	ErrCancelled = errors.New("the permission request was dismissed")
 	ErrDenied    = errors.New("permission was denied")
-	// ErrEdited means that the approver changed the input before allowing it. The agent may run
-	// the decision's UpdatedInput, and nothing else.
+	// ErrEdited means that the approver changed the input before allowing it. The agent may run the
+	// decision's UpdatedInput, and nothing else.
 	ErrEdited = errors.New("the approver changed the input before allowing it")
 )
 
-// Err returns nil if the decision d allows the request exactly as it was sent. Otherwise it
-// returns an error that wraps ErrDenied or another error of this list, and that contains the
-// decision's message.
+// Err returns nil if the decision d allows the request exactly as it was sent. Otherwise the error
+// wraps ErrDenied or another error of this list, and contains the decision's message.
 func Err(d schemas.Decision) error {
 	var err error
 	switch d.Outcome {
@@ -70,8 +69,8 @@ func Err(d schemas.Decision) error {
 // of this user on this machine, or the nod that NOD_URL names.
 type Options struct {
 	bus.Place
-	// Agent is the agent's name on the bus, for which its key was made. If it is empty, it is
-	// the name in the invitation that this machine has accepted, or else "local".
+	// Agent is the agent's name on the bus, for which its key was made. If it is empty, the name is the
+	// one in the invitation that this machine has accepted, or else "local".
 	Agent string
 	// Log receives messages about the connection; nil logs nothing.
 	Log *slog.Logger
@@ -84,9 +83,9 @@ type Client struct {
 	agent string
 }
 
-// Connect connects to a running nod; it uses only the first of options. The error wraps
-// bus.ErrNotRunning if no nod runs on this machine, and bus.ErrNoServer if the named servers do
-// not reply. The caller must Close the client.
+// Connect connects to a running nod. It uses only the first element of options. The error wraps
+// bus.ErrNotRunning if no nod runs on this machine, and bus.ErrNoServer if the named servers do not
+// reply. The caller must Close the client.
 func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	var o Options
 	if len(options) > 0 {
@@ -105,11 +104,11 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent), agent: o.Agent}, nil
 }
 
-// Ask sends a request and waits for its one decision, also across restarts of nod and of the
-// broker. The error is nil only if the decision allows the request unchanged. For any other
-// decision, Ask returns the decision and the error of Err. If ctx ends first, Ask withdraws the
-// request and returns the error of ctx. Failures of nod itself are *schemas.Error. Ask fills in
-// an empty session, host, project, user and agent's name from this process.
+// Ask sends a request and waits for its one decision, even across restarts of nod and of the broker.
+// The error is nil only if the decision allows the request unchanged. For any other decision, Ask
+// returns the decision and the error of Err. If ctx ends first, Ask withdraws the request and returns
+// the error of ctx. If nod itself fails, the error is a *schemas.Error. Ask fills in an empty session,
+// host, project, user and agent's name from this process.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	d, err := c.asker.Ask(ctx, c.complete(r))
 	if err == nil {
@@ -118,27 +117,28 @@ func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, 
 	return d, err
 }
 
-// Submit sends a request and returns once an engine has stored or decided it. The caller must
-// call Await or Drop on the result, and may act only if Err of the decision is nil.
+// Submit sends a request and returns once an engine has stored or decided it. The caller must call
+// Await or Drop on the result, and may act only if Err returns nil for the decision.
 func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
 	return c.asker.Submit(ctx, c.complete(r))
 }
 
-// SubmitAs is Submit for a request with a PendingID, which must be new unless r.Rejoin is set. If it
-// fails, an engine may have stored the request nevertheless: Withdraw then ends it.
+// SubmitAs works like Submit, for a request with a PendingID, which must be new unless r.Rejoin is set.
+// After an error, the caller should call Withdraw, because an engine may have stored the request
+// nevertheless.
 func (c *Client) SubmitAs(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
 	return c.asker.SubmitAs(ctx, c.complete(r))
 }
 
-// Withdraw withdraws a pending request and returns its decision: withdrawn, or the decision
-// that the request already had, which stays.
+// Withdraw withdraws a pending request and returns its decision. If the request was already decided,
+// that decision stays and is returned.
 func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
-// Detach leaves a tool call pending although its agent no longer waits. If a person allows the
-// call before its deadline, the next identical call is allowed, once. A request that is not a
-// tool call is withdrawn instead.
+// Detach leaves a tool call pending although its agent no longer waits. If a person allows the call
+// before its deadline, the next identical call is allowed, once. Detach withdraws a request that is not
+// a tool call.
 func (c *Client) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	return c.asker.Detach(ctx, sessionID, pendingID, reason)
 }
@@ -149,8 +149,8 @@ func (c *Client) HostResolved(ctx context.Context, p schemas.HostResolved) ([]st
 	return c.asker.HostResolved(ctx, p)
 }
 
-// Share shares permissions of one session with another session of the same agent, and returns
-// the new grant. The new grant ends no later than the grant that it was shared from.
+// Share shares permissions of one session with another session of the same agent, and returns the new
+// grant. The new grant ends no later than the grant from which it was shared.
 func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {
 	s.Type = schemas.TypeShare
 	var reply schemas.Grants
@@ -163,8 +163,8 @@ func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAn
 	return reply.Grants[0], nil
 }
 
-// Gate returns the permissions that a scheduled task needs and its session does not have. The
-// session gets a notice that lists them. The caller decides whether to run the task.
+// Gate returns the permissions that a scheduled task needs and its session lacks. The session gets a
+// notice that lists them. The caller decides whether to run the task.
 func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, err error) {
 	g.Type = schemas.TypeGate
 	var reply schemas.GateReply
@@ -174,8 +174,8 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
-// Run asks whether the command of an allowed call may start contained. The reply names its
-// container, and the command may then start once. An error means that it must not start.
+// Run asks whether the command of an allowed call may start contained. The reply names the container,
+// and allows the command to start once. After an error the command must not start.
 func (c *Client) Run(ctx context.Context, r schemas.Run) (schemas.Running, error) {
 	r.Type = schemas.TypeRun
 	var reply schemas.Running
@@ -195,8 +195,8 @@ func (c *Client) Ran(ctx context.Context, r schemas.Ran) error {
 	return nil
 }
 
-// Session returns a session's state, with all grants in force in it. A session that no agent
-// has used becomes this agent's. The error has the code NOT_FOUND if the session belongs to
+// Session returns a session's state, with all grants in force in the session. A session that no agent
+// has used becomes this agent's session. The error has the code NOT_FOUND if the session belongs to
 // another agent.
 func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error) {
 	var s schemas.Session
@@ -207,9 +207,9 @@ func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error
 	return s, nil
 }
 
-// Notices calls heard for each notice of a session, one after another, until ctx ends: first for those
-// that nod kept while nobody listened. If several callers listen to a session, one of them hears a
-// notice; but all hear that a question is shown.
+// Notices calls heard for each notice of a session, one after another, until ctx ends. It begins with
+// the notices that nod kept while nobody listened. If several callers listen to a session, only one of
+// them gets each notice. The notice that a question is shown goes to all of them.
 func (c *Client) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
 	return c.asker.Notices(ctx, sessionID, heard)
 }
@@ -225,13 +225,13 @@ func (c *Client) Close() {
 	c.conn.Close()
 }
 
-// Open reports whether the bus requires no credentials. On such a bus every client can answer
+// Open reports whether the bus requires no credentials. On an open bus every client can answer
 // requests, even the agent itself.
 func (c *Client) Open() bool { return c.conn.Open() }
 
 // Command returns a request to run a shell command in the current directory.
 func Command(command string) schemas.Request {
-	cwd, _ := os.Getwd()                                                            // if the directory is unknown, nod asks a person instead of applying rules that depend on it
+	cwd, _ := os.Getwd()                                                            // without a known directory, rules that depend on it do not apply, and nod asks a person
 	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // encoding strings cannot fail
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
@@ -248,9 +248,9 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// OwnSession returns the name of a session that is this agent's alone: a session belongs to the first
-// agent that uses its name, so agents must not share a name that none of them has chosen. For the agent
-// "local" it is name itself, for any other agent it ends with the agent's name.
+// OwnSession returns a session name that only this agent uses. For the agent "local" it is name itself,
+// and for any other agent it ends with the agent's name. Agents must not share a default name, because
+// a session belongs to the first agent that uses its name.
 func (c *Client) OwnSession(name string) string {
 	if c.agent == "local" {
 		return name
@@ -259,13 +259,12 @@ func (c *Client) OwnSession(name string) string {
 	return own[:min(len(own), 128)]
 }
 
-// complete fills in an empty session, host, project, user and agent's name from this process. A
-// request that names a host gets no project, because this process's directory may not exist on
-// that host.
+// complete fills in an empty session, host, project, user and agent's name from this process. A request
+// that names a host gets no project, because this process's directory may not exist on that host.
 func (c *Client) complete(r schemas.Request) schemas.Request {
 	r.SessionID = cmp.Or(r.SessionID, c.OwnSession("default"))
 	if r.Host == "" {
-		r.Host, _ = os.Hostname() // if the host name is unknown, allow rules for named hosts do not apply
+		r.Host, _ = os.Hostname() // without a host name, allow rules for named hosts do not apply
 		if cwd, err := os.Getwd(); err == nil && r.Project == "" {
 			r.Project = cwd
 		}

@@ -1,5 +1,5 @@
-// Package actors runs nod's local actors. It holds the actor system, its supervision, and the
-// lanes, which run the jobs of each key in order. Only this package imports protoactor-go.
+// Package actors runs nod's local actors: the actor system, its supervision, and the lanes, which run
+// the jobs of each key in order. Only this package imports protoactor-go.
 package actors
 
 import (
@@ -25,11 +25,11 @@ func NewSystem(log *slog.Logger) *System {
 	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, pool: newGoroutinePool()}
 }
 
-// Stop ends the system. The caller must stop the actors first. Further calls do nothing.
+// Stop ends the system. The caller must first stop all actors. Further calls do nothing.
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
-// resume returns the supervision of every actor. After a panic, it logs the panic and lets the actor
-// continue with its next message, because a restart would lose the other messages in the actor's mailbox.
+// resume is the supervision of every actor. It logs a panic and lets the actor continue with its next
+// message, because a restart would lose the other messages in the actor's mailbox.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
 		log.Error("actors: a message was not handled, because its handler panicked", "panic", reason)
@@ -72,7 +72,7 @@ func (s *System) Actor(name string, receive func(message any)) *Actor {
 // Send queues a message. A message that is sent after Stop is lost.
 func (a *Actor) Send(message any) { a.sys.sys.Root.Send(a.pid, message) }
 
-// Stop lets the actor handle the messages already queued, and returns once the actor has
+// Stop lets the actor handle the messages that are already queued, and returns once the actor has
 // ended.
 func (a *Actor) Stop() {
 	a.sys.sys.Root.Poison(a.pid)

@@ -2,12 +2,12 @@ package actors
 
 import "time"
 
-// idleFor is how long a goroutine without work waits before it ends.
+// idleFor is how long a goroutine waits for further work before it ends.
 const idleFor = 10 * time.Second
 
-// goroutinePool runs actors on goroutines that wait idleFor for more work. Most lanes handle only
-// one or two messages. Starting a goroutine for each lane, and growing its stack, would take a
-// tenth of an engine's time.
+// goroutinePool runs actors on goroutines, which wait idleFor for more work. A new goroutine for each
+// lane would take a tenth of an engine's time, because most lanes handle only one or two messages and
+// each goroutine must start and grow its stack.
 type goroutinePool struct{ work chan func() }
 
 func newGoroutinePool() goroutinePool { return goroutinePool{make(chan func())} }

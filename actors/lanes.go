@@ -9,19 +9,19 @@ import (
 
 // Job is one message for a lane.
 type Job interface {
-	// Run does the work. ctx ends early if Lanes.Stop runs out of time.
+	// Run does the work. ctx ends early if the time for Lanes.Stop runs out.
 	Run(ctx context.Context)
-	// Failed is called with the panic's value if Run panics. If a caller waits for the job, Failed
-	// replies to the caller.
+	// Failed is called with the panic's value if Run panics. It must reply to a caller that waits for
+	// the job.
 	Failed(reason any)
 }
 
-// Lanes runs jobs. It runs jobs with the same key in the order in which they were sent, and jobs
-// with different keys in parallel.
+// Lanes runs jobs. Jobs with the same key run in the order in which they were sent, and jobs with
+// different keys run in parallel.
 //
-// Each key with queued or running jobs has a child actor. When a child has no job left, the parent keeps
-// the child for another key. If maxIdle children are already idle, the parent stops the child. A child
-// must not stop itself, because jobs that the parent sends before it notices the stop would be lost.
+// Each key with queued or running jobs has a child actor. A child without jobs is kept for another key,
+// or stopped if maxIdle children are already idle. The parent stops the child, because a child that
+// stopped itself would lose the jobs that are sent before the parent notices.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -145,7 +145,7 @@ func (w *worker) Receive(c actor.Context) {
 		return
 	}
 	defer func() {
-		// A job that panicked also counts as finished.
+		// Even a job that has panicked counts as finished.
 		c.Send(w.parent, finished{m.key})
 		if reason := recover(); reason != nil {
 			m.job.Failed(reason)

@@ -13,7 +13,7 @@ import (
 )
 
 // count is a job that appends n to seen. It panics if another job of the same key runs at the same
-// time. If boom is set, the job panics after its work.
+// time. If boom is set, it also panics after its work.
 type count struct {
 	n    int
 	busy *atomic.Int32
@@ -42,7 +42,7 @@ func newLanes(t testing.TB) *Lanes {
 	return sys.Lanes("test")
 }
 
-// Lanes lose no job, and keep the order of each sender's jobs, even if they are often empty and busy again.
+// Lanes that are often empty and busy again lose no job, and keep the order of each sender's jobs.
 func TestLanesLoseNothing(t *testing.T) {
 	const keys, messages, senders = 50, 200_000, 4
 	l := newLanes(t)
@@ -68,7 +68,7 @@ func TestLanesLoseNothing(t *testing.T) {
 	total := 0
 	for k := range states {
 		total += len(states[k].seen)
-		last := map[int]int{} // the number of the last job of each sender
+		last := map[int]int{} // the number of each sender's last job
 		for _, n := range states[k].seen {
 			s := n % senders
 			if prev, ok := last[s]; ok {
@@ -95,8 +95,8 @@ func (j together) Run(context.Context) {
 }
 func (together) Failed(any) {}
 
-// After many lanes have run at once, maxIdle children stay for later jobs. Children whose job has
-// panicked may be among them. Stop ends all children.
+// After many lanes have run at once, maxIdle children stay for later jobs. These children may include
+// some whose job has panicked. Stop ends all children.
 func TestLanesKeepSomeChildrenAndEndThemAll(t *testing.T) {
 	l := newLanes(t)
 	actors := func() (n int) {

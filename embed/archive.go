@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// A backup is a directory: the copies of the streams in streamsDir, the other files of a data
-// directory in filesDir, and the manifest. The directory gets its name once it is complete.
+// A backup is a directory with three parts: the copies of the streams in streamsDir, the other files of
+// a data directory in filesDir, and the manifest. The directory gets its name only once it is complete.
 const (
 	manifestName  = "manifest.json"
 	streamsDir    = "streams"
@@ -27,9 +27,8 @@ const (
 	archiveFormat = 1
 )
 
-// notArchived are two entries of a data directory that a backup leaves out: the stores, because it
-// copies their streams instead, and the key of the web inbox. Without that key, logins from before
-// a restore are no longer valid.
+// notArchived are two entries of a data directory that a backup leaves out. The stores are copied as
+// streams instead. The key of the web inbox is left out so that a restore ends all earlier logins.
 var notArchived = []string{"nats", "web"}
 
 // Manifest describes a backup.
@@ -59,25 +58,24 @@ type archivedFile struct {
 type BackupOptions struct {
 	// Conn is a connection with all rights on the stores, in the role owner-store.
 	Conn *bus.Conn
-	// DataDir is the data directory of the nod; empty for stores on other NATS servers, of which
-	// only the streams are copied.
+	// DataDir is the data directory of the nod. It is empty for stores on other NATS servers, because
+	// only their streams are copied.
 	DataDir string
-	To      string       // the directory to make; it must not exist
+	To      string       // the directory to create; it must not exist
 	Version string       // nod's version
-	Report  func(string) // called with a line about each step; nil reports nothing
+	Report  func(string) // called with a line about each step; may be nil
 }
 
-// Backup copies all stores of a running nod, and the files of its data directory, into a new
-// directory. The directory exists only once it is complete and on disk. Each stream is copied
-// with everything that was acknowledged before. The backup has keys, so only its owner can read
-// it.
+// Backup copies all stores of a running nod, and the files of its data directory, into a new directory,
+// which exists only once it is complete and on disk. The copy of a stream has everything that was
+// acknowledged before the call. Only the owner can read the backup, because it contains keys.
 func Backup(ctx context.Context, o BackupOptions) (Manifest, error) {
 	m := Manifest{Format: archiveFormat, Nod: o.Version, MadeAt: time.Now().UTC()}
 	to, err := o.target()
 	if err != nil {
 		return m, err
 	}
-	unfinished := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".unfinished") // a killed backup may have left it
+	unfinished := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".unfinished") // a killed backup may have left this directory
 	if err := errors.Join(os.RemoveAll(unfinished), os.MkdirAll(filepath.Dir(to), 0o700), os.Mkdir(unfinished, 0o700), os.Mkdir(filepath.Join(unfinished, streamsDir), 0o700)); err != nil {
 		return m, fmt.Errorf("make the backup: %w", err)
 	}
@@ -90,8 +88,8 @@ func Backup(ctx context.Context, o BackupOptions) (Manifest, error) {
 	return m, syncDir(filepath.Dir(to))
 }
 
-// target returns the absolute path of the backup. It refuses an existing path, and a path in the
-// data directory, which the backup would copy into itself.
+// target returns the absolute path of the backup. It refuses an existing path. It also refuses a path
+// in the data directory, because the backup would be copied into itself.
 func (o *BackupOptions) target() (string, error) {
 	to, err := filepath.Abs(o.To)
 	if err != nil {
@@ -159,7 +157,8 @@ func (o *BackupOptions) copyStream(ctx context.Context, dir, name string) (archi
 	return s, errors.Join(err, f.Sync(), f.Close())
 }
 
-// copyFiles copies the data directory without the stores, and lists the copies.
+// copyFiles copies the files of the data directory, without the stores, and adds the copies to the
+// manifest.
 func (o *BackupOptions) copyFiles(m *Manifest, dir string) (err error) {
 	if m.DataFormat, err = DataFormat(o.DataDir); err != nil {
 		return err
@@ -211,7 +210,7 @@ func describeFile(path string) (archivedFile, error) {
 	return archivedFile{Bytes: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// openArchive reads the manifest of a backup, and compares all its files with it.
+// openArchive reads the manifest of a backup, and compares all files of the backup with the manifest.
 func openArchive(dir string) (Manifest, error) {
 	var m Manifest
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// backups is the directory of the backups in a data directory. Only unfinished backups are ever
-// removed.
+// backups is the directory in a data directory that contains its backups. nod removes only unfinished
+// backups.
 const backups = "backups"
 
 // notData are the entries of a data directory that a backup leaves out: the backups, the logs,
@@ -142,8 +142,8 @@ func writeSynced(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir syncs the names in a directory, so that they survive a power cut. It ignores an
-// error of the sync, because not every system can sync a directory.
+// syncDir syncs the names in a directory, so that they survive a power cut. It ignores the error of the
+// sync, because some systems cannot sync a directory.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

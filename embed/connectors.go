@@ -41,12 +41,12 @@ func ChannelSettings() []schemas.ChannelSettings {
 	return all
 }
 
-// DecodeSettings is schemas.DecodeSettings with the settings of all Channels.
+// DecodeSettings calls schemas.DecodeSettings with the settings of all Channels.
 func DecodeSettings(data []byte) (schemas.Settings, error) {
 	return schemas.DecodeSettings(data, ChannelSettings()...)
 }
 
-// SettingsSchema is schemas.SettingsSchema with the settings of all Channels.
+// SettingsSchema calls schemas.SettingsSchema with the settings of all Channels.
 func SettingsSchema() ([]byte, error) { return schemas.SettingsSchema(ChannelSettings()...) }
 
 // open makes the carrier of a channel. It returns nil and no error if the settings do not name
@@ -71,10 +71,10 @@ func ChannelNames() []string {
 	return names
 }
 
-// Work starts a worker of one of the Channels with the settings in force. conn must use the
-// connector's key. If the settings do not name the channel or lack a value, the error is one
-// line with the fix. The caller must Stop the worker. The first of spans gets the spans of
-// traced requests; if it is missing or nil, nothing is traced.
+// Work starts a worker of one of the Channels with the settings in force. conn must use the connector's
+// key. If the settings do not name the channel or lack a value, the error is one line with the fix. The
+// caller must Stop the worker. The first element of spans gets the spans of traced requests; without
+// it, nothing is traced.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger, spans ...traces.Writer) (*connector.Worker, error) {
 	state, err := connector.NewDesk(conn, name).Settings(ctx)
 	if err != nil {
@@ -98,9 +98,8 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 
 type checker interface{ Check(context.Context) error }
 
-// Reach tries, from this process, to reach each of the Channels that the settings name. The
-// result has an entry for each of them: the error, or nil if the channel can be reached or
-// offers no test.
+// Reach tries, from this process, to reach each of the Channels that the settings name. The result has
+// an entry for each: the error, or nil if the channel can be reached or offers no test.
 func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
 	reached := map[string]error{}
 	for _, ch := range channels {

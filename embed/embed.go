@@ -1,6 +1,5 @@
-// Package embed runs a whole nod in the caller's process: an engine, the connectors that the
-// settings name, and an embedded NATS server with its keys, or connections to other NATS
-// servers.
+// Package embed runs a whole nod in the caller's process: an engine and the connectors that the
+// settings name. They use an embedded NATS server with its own keys, or other NATS servers.
 package embed
 
 import (
@@ -33,21 +32,21 @@ type Options struct {
 	// Host and Port are the address of the embedded server, as in bus.EmbedOptions.
 	Host string
 	Port int
-	// SyncInterval is bus.SyncGroup, the default, bus.SyncAlways, or the longest time between
-	// the acknowledgement of a write and its sync to disk. With the first two, nod reports no
-	// write that is not on disk.
+	// SyncInterval is bus.SyncGroup (the default), bus.SyncAlways, or the longest time between the
+	// acknowledgement of a write and its sync to disk. With bus.SyncGroup and bus.SyncAlways, nod
+	// acknowledges only writes that are on disk.
 	SyncInterval time.Duration
-	// URL names NATS servers to use in place of the embedded server. Creds and StoreCreds are
-	// the engine's key files for the accounts EDGE and STORE; without them the servers must
-	// require no credentials.
+	// URL names NATS servers to use in place of the embedded server. Creds and StoreCreds are the
+	// engine's key files for the accounts EDGE and STORE. Without these files the servers must require
+	// no credentials.
 	URL, Creds, StoreCreds string
 	// Replicas is the number of replicas of each store on a cluster; 0 means 1.
 	Replicas int
 	// Wait is how long Start tries to reach URL; 0 means one try.
 	Wait time.Duration
-	// Settings is the content of a settings.json to apply. Nil keeps the settings in force, and
-	// at the very first start means empty settings. Settings without approvers get the user of
-	// this process as the approver; see WithApprovers.
+	// Settings is the content of a settings.json to apply. Nil keeps the settings in force; at the very
+	// first start, nil means empty settings. If the settings have no approvers, the user of this
+	// process becomes the approver; see WithApprovers.
 	Settings []byte
 	// KeepSettings applies no settings, not even at the very first start.
 	KeepSettings bool
@@ -56,18 +55,18 @@ type Options struct {
 	// Web is the address of the web inbox; nil means no web inbox. Its PublicURL comes from the
 	// settings.
 	Web *httpserve.Listen
-	// Metrics is the address that serves GET /metrics for Prometheus, /healthz and /readyz;
-	// empty serves none.
+	// Metrics is the address that serves GET /metrics for Prometheus, /healthz and /readyz; empty for
+	// none.
 	Metrics string
 	// WebKey is the file of the key that signs web logins; empty means the file in the data
 	// directory. Several inboxes behind one address need the same key.
 	WebKey string
 	// VoiceTimeout, if not 0, replaces the settings' timeout for voice.
 	VoiceTimeout time.Duration
-	// Traces exports the spans of requests; nil traces nothing. The caller closes it after Stop.
+	// Traces exports the spans of requests; nil for no traces. The caller closes it after Stop.
 	Traces  *otlp.Exporter
 	Version string       // nod's version, in SemVer; empty means "0.0.0"
-	Log     *slog.Logger // the log; nil logs nothing
+	Log     *slog.Logger // nil logs nothing
 }
 
 // Nod is a running nod. All methods but Stop are safe for concurrent use.
@@ -90,8 +89,8 @@ type Nod struct {
 	stopKeys func() // ends followKeys; nil without an embedded server
 }
 
-// Start starts a nod and returns once it serves requests. After an error, which is one line,
-// no part of the nod runs. The caller must Stop the nod.
+// Start starts a nod and returns once the nod serves requests. An error is one line, and leaves no part
+// of the nod running. The caller must Stop the nod.
 func Start(ctx context.Context, o Options) (*Nod, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -132,7 +131,7 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // without a name, rules that allow calls by the host name do not apply
+	host, _ := os.Hostname()    // without a host name, rules that allow calls by the host name do not apply
 	home, _ := os.UserHomeDir() // without a home directory, allow rules that depend on it do not apply
 	own, err := ownFiles(o.DataDir)
 	if err != nil {
@@ -162,8 +161,8 @@ func (n *Nod) start(ctx context.Context) error {
 	return n.openWeb(ctx)
 }
 
-// serveMetrics starts the server for metrics, if Options name one. It returns the function that
-// counts entries of the log.
+// serveMetrics starts the server for metrics, if the Options name one, and returns the function that
+// counts log entries.
 func (n *Nod) serveMetrics() (count func(*schemas.LogEntry), err error) {
 	if n.opts.Metrics == "" {
 		return nil, nil
@@ -176,7 +175,7 @@ func (n *Nod) serveMetrics() (count func(*schemas.LogEntry), err error) {
 	return m.Logged, err
 }
 
-// tracer returns the tracer of the engine and the workers. It is nil if nothing is traced, and not an
+// tracer returns the tracer of the engine and the workers. Without traces it returns nil, and not an
 // interface with a nil Exporter.
 func (n *Nod) tracer() traces.Tracer {
 	if n.opts.Traces == nil {
@@ -227,7 +226,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
-		ids = append(ids, roles.ConnectorID(name)) // the settings may name the channel later, and the server reads keys only at its start
+		ids = append(ids, roles.ConnectorID(name)) // each channel gets a key now, because the settings may name it later, and the server reads keys only at its start
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err
@@ -244,8 +243,8 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	return n.users(time.Now())
 }
 
-// connect opens a connection in a role, with that role's key if the server is embedded, else
-// with creds.
+// connect opens a connection in a role. It uses that role's key if the server is embedded, and
+// otherwise creds.
 func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn, error) {
 	o := bus.Options{URL: n.opts.URL, Name: "nod " + id.String(), Creds: creds, Inbox: id.InboxPrefix(), Wait: n.opts.Wait, Log: n.opts.Log}
 	if n.server != nil {
@@ -254,8 +253,8 @@ func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn
 	return bus.Connect(ctx, o)
 }
 
-// Connect opens a new connection in a role; the caller must Close it. If Options.URL names
-// servers that require credentials, the data directory must contain the key of that role.
+// Connect opens a new connection in a role, which the caller must Close. If Options.URL names servers
+// that require credentials, the data directory must contain the key of that role.
 func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	if n.server != nil || n.Open() {
 		return n.connect(ctx, id, "")
@@ -270,7 +269,7 @@ func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	return n.connect(ctx, id, keys.Path(id))
 }
 
-// Metrics returns the address that serves metrics, or an empty text.
+// Metrics returns the address that serves metrics, or "".
 func (n *Nod) Metrics() string {
 	if n.metrics == nil {
 		return ""
@@ -278,7 +277,7 @@ func (n *Nod) Metrics() string {
 	return n.metrics.Addr()
 }
 
-// Traces returns the address of the collector that gets spans, or an empty text.
+// Traces returns the address of the collector that gets spans, or "".
 func (n *Nod) Traces() string {
 	if n.opts.Traces == nil {
 		return ""
@@ -294,8 +293,8 @@ func (n *Nod) URL() string {
 	return n.opts.URL
 }
 
-// Failed returns a channel that gets an error if the disk fails. After that no write is
-// confirmed: the process must stop this nod and end.
+// Failed returns a channel that gets an error if the disk fails. After that no write is confirmed, so
+// the process must stop this nod and end.
 func (n *Nod) Failed() <-chan error {
 	if n.server == nil {
 		return nil
@@ -306,12 +305,12 @@ func (n *Nod) Failed() <-chan error {
 // Settings returns the settings in force.
 func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n.engine.Settings(ctx) }
 
-// Open reports whether the bus requires no credentials. On such a bus every client can answer
+// Open reports whether the bus requires no credentials. On an open bus every client can answer
 // requests.
 func (n *Nod) Open() bool { return n.edge.Open() }
 
-// applySettings applies Options.Settings. If they are nil, it applies empty settings at the
-// very first start, and no settings at later starts.
+// applySettings applies Options.Settings. Without them, it applies empty settings at the very first
+// start, and nothing at later starts.
 func (n *Nod) applySettings(ctx context.Context) error {
 	if n.opts.KeepSettings {
 		return nil

@@ -21,11 +21,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many of them can run at the same time
 	os.Exit(m.Run())
 }
 
-// used is a nod with an agent that asks and a person who answers.
+// used is a nod together with an agent that asks and a person who answers.
 type used struct {
 	*testing.T
 	nod   *embed.Nod
@@ -50,7 +50,7 @@ func start(t *testing.T, o embed.Options) *used {
 	return u
 }
 
-// Two requests pass through every layer: a rule decides one, a person the other.
+// Two requests pass through every layer. A rule decides the first, and a person the second.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -94,7 +94,7 @@ func TestAFailingStartHasOneLine(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run.json")
 	log := onLog(func(text string) {
-		if strings.Contains(text, "Initiating Shutdown") { // makes nod fail to remove the run file
+		if strings.Contains(text, "Initiating Shutdown") { // a directory replaces the run file, so that nod fails to remove it
 			require.NoError(t, os.Remove(run))
 			require.NoError(t, os.MkdirAll(filepath.Join(run, "x"), 0o700))
 		}

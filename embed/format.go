@@ -11,23 +11,23 @@ import (
 	"path/filepath"
 )
 
-// A step converts a data directory from one format to the next, while no nod runs on the
-// directory. If a step fails or is interrupted, nod restores the backup before the next try, so
-// a step never sees partly converted data.
+// A step converts a data directory from one format to the next, while no nod runs on the directory. A
+// step never sees partly converted data, because nod restores the backup after a step that failed or
+// was interrupted.
 type step struct {
 	what string // a description of the step for messages, beginning with "to"
 	do   func(ctx context.Context, dir string) error
 }
 
-// steps lists all steps; the first one converts format 1 to format 2. A change of the data
-// needs a step only if an older nod would misread the new data.
+// steps lists all steps, of which the first converts format 1 to format 2. A change of the data needs a
+// step only if an older nod would misread the new data.
 func steps() []step { return nil }
 
-// formatName is the file with a data directory's format.
+// formatName is the name of the file with a data directory's format.
 const formatName = "format.json"
 
-// format is the content of format.json. A directory without this file is new, or has data of
-// format 1 from before nod wrote the file.
+// format is the content of format.json. A directory without this file is new, or has data of format 1
+// from before nod wrote the file.
 type format struct {
 	Format int    `json:"format"`
 	Nod    string `json:"nod"` // the version of nod that wrote the file
@@ -36,7 +36,7 @@ type format struct {
 	Backup string `json:"backup,omitempty"`
 }
 
-// DataFormat returns the format of a data directory; 0 if dir contains no data.
+// DataFormat returns the format of a data directory, or 0 if dir contains no data.
 func DataFormat(dir string) (int, error) {
 	f, err := readFormat(dir, 0)
 	return f.Format, err
@@ -72,8 +72,8 @@ func openData(ctx context.Context, dir, version string, steps []step, log *slog.
 	return nil
 }
 
-// migrate makes a backup of a directory and runs the steps from its format on. If a step
-// fails, migrate restores the backup.
+// migrate makes a backup of a directory, and runs the steps that the directory's format lacks. If a
+// step fails, migrate restores the backup.
 func migrate(ctx context.Context, dir string, f *format, steps []step, log *slog.Logger) error {
 	var err error
 	if f.Backup, err = backUp(dir, f.Format); err != nil {
@@ -126,7 +126,7 @@ func readFormat(dir string, current int) (format, error) {
 	return f, nil
 }
 
-// write replaces format.json atomically, and returns once it is on disk. After an error the old
+// write replaces format.json atomically, and returns once the file is on disk. After an error the old
 // file stays.
 func (f format) write(dir string) error {
 	data, err := json.Marshal(f)

@@ -30,7 +30,7 @@ func up(t *testing.T, dir string) (*Nod, error) {
 	return Start(ctx, Options{DataDir: dir, Version: "0.5.0", SyncInterval: time.Second})
 }
 
-// lived makes a data directory of a nod that ran, with a pending request.
+// lived creates the data directory of a nod that has run, with a pending request.
 func lived(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -54,7 +54,7 @@ func lived(t *testing.T) string {
 	return dir
 }
 
-// stillWaits checks that nod runs on the directory and that the request is pending.
+// stillWaits checks that nod can run on the directory and that the request is still pending.
 func stillWaits(t *testing.T, dir string) {
 	t.Helper()
 	n, err := up(t, dir)
@@ -165,8 +165,8 @@ func TestAFailedMigrationStepChangesNothing(t *testing.T) {
 	stillWaits(t, dir)
 }
 
-// A nod that dies during a step leaves the backup's path in format.json. The next nod restores
-// the backup first, even if it does not have the step.
+// A nod that dies during a step leaves the backup's path in format.json. The next nod first restores
+// the backup, even if that nod does not have the step.
 func TestAnInterruptedMigrationIsUndoneFirst(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string][]step{

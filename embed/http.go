@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// HTTPAgent returns an agent for the HTTP API: clients with the token send requests in its
+// HTTPAgent returns an agent for the HTTP API. Clients with the token send requests in the agent's
 // name. conn must use the agent's key. done releases the agent and leaves conn open.
 func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()) {
 	asker := bus.NewAsker(conn, name)
@@ -20,11 +20,11 @@ func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()
 }
 
 const (
-	// httpFinds is how long Await at least tries to read a request's state while no engine
+	// httpFinds is the shortest time for which Await tries to read a request's state while no engine
 	// replies.
 	httpFinds = 15 * time.Second
-	// hookReaches is how long a hook over HTTP tries to reach nod. Like the command nod hook,
-	// such a hook does not wait until nod is started.
+	// hookReaches is how long a hook over HTTP tries to reach nod. Like the command nod hook, it does
+	// not wait until nod is started.
 	hookReaches = 3 * time.Second
 )
 
@@ -92,9 +92,8 @@ func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
 // hookNod connects a hook to an agent's connection.
 type hookNod struct{ *bus.Asker }
 
-// Ask waits until nod has stored the request (see agents.UntilStored), and then for the decision
-// until ctx ends. When ctx ends the request stays pending; the hook decides whether to withdraw
-// it.
+// Ask waits until nod has stored the request (see agents.UntilStored), and then for the decision until
+// ctx ends. At the end of ctx the request stays pending, and the hook decides whether to withdraw it.
 func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := agents.UntilStored(ctx)
 	defer cancel()

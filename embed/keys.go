@@ -10,12 +10,12 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// keysEvery is the interval at which a running nod looks for changed keys. It is also the longest
-// time for which the server accepts a revoked key, but for the time of the change itself.
+// keysEvery is the interval at which a running nod looks for changed keys. It is also the longest time
+// until the server begins to refuse a revoked key.
 const keysEvery = 200 * time.Millisecond
 
-// users returns the users that the server accepts: all keys of the data directory, the replaced ones
-// whose overlap has not passed, and the keys of the parts of this nod, which it has read at its start.
+// users returns the users that the server accepts: all keys of the data directory, replaced keys whose
+// overlap has not passed, and the keys that this nod's own parts have read at the start.
 func (n *Nod) users(now time.Time) ([]roles.User, error) {
 	users, err := n.keys.Users()
 	if err != nil {
@@ -37,8 +37,8 @@ func (n *Nod) users(now time.Time) ([]roles.User, error) {
 	return users, nil
 }
 
-// UsesKey reports whether a part of nod up connects with the key of id. The server accepts such a key,
-// even after it was replaced, until nod up is started again.
+// UsesKey reports whether a part of nod up connects with the key of id. The server accepts the key of a
+// part, even after its replacement, until nod up is started again.
 func UsesKey(id roles.ID) bool {
 	switch id.Role {
 	case roles.Agent, roles.Observer, roles.Owner, roles.OwnerStore, roles.TokenService:
@@ -48,7 +48,7 @@ func UsesKey(id roles.ID) bool {
 }
 
 // followKeys gives the server the changed users until ctx ends. If a key is unusable, the server keeps
-// the users that it has, and the log names the fault.
+// its present users, and the log names the fault.
 func (n *Nod) followKeys(ctx context.Context) {
 	tick := time.NewTicker(keysEvery)
 	defer tick.Stop()
@@ -79,8 +79,8 @@ func (n *Nod) followKeys(ctx context.Context) {
 	}
 }
 
-// keysState describes the files of the keys; it changes if a key is added, replaced or removed, or if
-// the overlap of an earlier key ends.
+// keysState describes the files of the keys. The description changes if a key is added, replaced or
+// removed, or if the overlap of an earlier key ends.
 func (n *Nod) keysState(now time.Time) string {
 	var b strings.Builder
 	entries, err := os.ReadDir(n.keys.Dir())
@@ -93,7 +93,7 @@ func (n *Nod) keysState(now time.Time) string {
 		}
 		info, err := e.Info()
 		if err != nil {
-			continue // it was just removed
+			continue // the file was just removed
 		}
 		fmt.Fprintln(&b, e.Name(), info.Mode(), info.Size(), info.ModTime().UnixNano())
 	}

@@ -105,8 +105,8 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	require.NoError(t, err, string(out))
 }
 
-// dashboardNames requires that each metric and each label of docs/grafana.json is in all, which is
-// what /metrics serves.
+// dashboardNames requires that each metric and each label in docs/grafana.json is in all, the text that
+// /metrics serves.
 func dashboardNames(t *testing.T, all string) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/grafana.json")
@@ -152,8 +152,8 @@ func TestHealthSaysWhetherNodServes(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// An engine whose NATS servers are gone is not ready, and the process is healthy: a restart
-// would not help.
+// An engine without its NATS servers is not ready, but the process is healthy, because a restart would
+// not help.
 func TestAnEngineWithoutServersIsNotReady(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -164,7 +164,7 @@ func TestAnEngineWithoutServersIsNotReady(t *testing.T) {
 	defer func() {
 		brief, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = n.Stop(brief) // its servers are gone, so it reports an error
+		_ = n.Stop(brief) // Stop reports an error, because the servers are gone
 	}()
 	m := &measured{&used{T: t, nod: n}}
 	status, body := m.get("/readyz", "")
@@ -179,7 +179,7 @@ func TestAnEngineWithoutServersIsNotReady(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 }
 
-// A taken address is an error of the start that names the flag.
+// If the address is taken, the start fails with an error that names the flag.
 func TestATakenAddressOfMetricsIsNamed(t *testing.T) {
 	t.Parallel()
 	m := startMeasured(t)
@@ -187,7 +187,7 @@ func TestATakenAddressOfMetricsIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "name another address with --metrics")
 }
 
-// The metrics count the spans of an exporter, also while its collector is away.
+// The metrics count the spans of an exporter, even while the collector cannot be reached.
 func TestMetricsCountSpans(t *testing.T) {
 	t.Parallel()
 	collector := testcollector.Start(t)
@@ -222,7 +222,7 @@ func TestAlertsNameRealMetrics(t *testing.T) {
 	seen := 0
 	for _, word := range strings.FieldsFunc(string(rules), func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_", r) }) {
 		name, isMetric := strings.CutPrefix(word, "nod_")
-		if !isMetric || strings.HasPrefix(name, "answer_seconds") || strings.HasPrefix(name, "decisions_total") { // these two have values only after a decision
+		if !isMetric || strings.HasPrefix(name, "answer_seconds") || strings.HasPrefix(name, "decisions_total") { // these two metrics have values only after a decision
 			continue
 		}
 		seen++

@@ -21,15 +21,15 @@ type RestoreOptions struct {
 	Replicas int    // the number of replicas of each store on NATS servers; 0 means 1
 	Version  string
 	Log      *slog.Logger
-	Report   func(string) // called with a line about each step; nil reports nothing
+	Report   func(string) // called with a line about each step; may be nil
 }
 
-// restoring is a restore on its way.
+// restoring is a restore in progress.
 type restoring struct {
 	RestoreOptions
 	manifest Manifest
 	note     schemas.Restored
-	// recordsKept means that an earlier, unfinished try has restored the records.
+	// recordsKept means that an earlier, unfinished restore has already restored the records.
 	recordsKept bool
 }
 
@@ -45,7 +45,7 @@ func (o RestoreOptions) begin() (*restoring, error) {
 		return nil, err
 	}
 	r := &restoring{RestoreOptions: o, manifest: m, note: schemas.Restored{At: time.Now().UTC(), MadeAt: m.MadeAt}}
-	for _, s := range m.Streams { // the clocks of the servers may have been ahead of this machine's clock
+	for _, s := range m.Streams { // the restore must not seem earlier than the backup, because the servers' clocks may have been ahead
 		var state struct {
 			Last time.Time `json:"last_ts"`
 		}
@@ -60,10 +60,10 @@ func (o RestoreOptions) begin() (*restoring, error) {
 	return r, nil
 }
 
-// RestoreInto makes a data directory from a backup. The directory must be empty or missing, and
-// has its content only once the restore is complete and on disk. The restored nod is frozen: it
-// denies all requests that were pending at the backup, and all new ones until a thaw. Grants
-// from before the restore have ended.
+// RestoreInto creates a data directory from a backup. The directory must be empty or missing, and has
+// content only once the restore is complete and on disk. The restored nod is frozen: until a thaw it
+// denies all requests that were pending at the backup, and all new ones. Grants from before the restore
+// have ended.
 func RestoreInto(ctx context.Context, dir string, o RestoreOptions) (Manifest, error) {
 	r, err := o.begin()
 	if err != nil {
@@ -80,7 +80,7 @@ func RestoreInto(ctx context.Context, dir string, o RestoreOptions) (Manifest, e
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r.manifest, err
 	}
-	unfinished := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".restoring") // a killed restore may have left it
+	unfinished := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".restoring") // a killed restore may have left this directory
 	if err := errors.Join(os.RemoveAll(unfinished), os.MkdirAll(filepath.Dir(dir), 0o700), os.Mkdir(unfinished, 0o700)); err != nil {
 		return r.manifest, fmt.Errorf("restore: %w", err)
 	}
@@ -107,7 +107,7 @@ func (r *restoring) checkFormat() error {
 	return nil
 }
 
-// fill makes the content of a data directory, and syncs it.
+// fill creates the content of a data directory, and syncs it to disk.
 func (r *restoring) fill(ctx context.Context, dir string) error {
 	if err := copyData(filepath.Join(r.From, filesDir), dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -125,8 +125,8 @@ func (r *restoring) fill(ctx context.Context, dir string) error {
 	return errors.Join(os.RemoveAll(filepath.Join(dir, "lock")), syncDir(dir))
 }
 
-// serving calls f with a connection to a server that runs on dir alone, and that only the
-// owner of the stores may use.
+// serving calls f with a connection to a server that runs on dir. Only the owner of the stores may use
+// this server.
 func (r *restoring) serving(ctx context.Context, dir string, f func(*bus.Conn) error) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	keys, err := roles.OpenKeys(dir)
@@ -152,10 +152,10 @@ func (r *restoring) serving(ctx context.Context, dir string, f func(*bus.Conn) e
 	return bus.JoinErrors(err, server.Close())
 }
 
-// RestoreStores restores the stores of a backup to NATS servers that have no stores of nod. The
-// connection needs all rights on the stores (owner-store). Engines that start meanwhile wait. If
-// RestoreStores is stopped, engines go on waiting until it is called again. The restored stores
-// are frozen as by RestoreInto.
+// RestoreStores restores the stores of a backup to NATS servers without stores of nod. The connection
+// needs all rights on the stores (owner-store). Engines that start during the restore wait until it is
+// complete, even if RestoreStores is stopped and called again. The restored stores are frozen as by
+// RestoreInto.
 func RestoreStores(ctx context.Context, conn *bus.Conn, o RestoreOptions) (Manifest, error) {
 	r, err := o.begin()
 	if err != nil {
@@ -167,7 +167,7 @@ func RestoreStores(ctx context.Context, conn *bus.Conn, o RestoreOptions) (Manif
 	return r.manifest, r.restoreStores(ctx, conn, max(1, o.Replicas))
 }
 
-// mark identifies the backup.
+// mark returns the text by which the servers recognise the backup.
 func (r *restoring) mark() string { return r.manifest.MadeAt.Format(time.RFC3339Nano) }
 
 func (r *restoring) restoreStores(ctx context.Context, conn *bus.Conn, replicas int) error {
@@ -206,10 +206,10 @@ func (r *restoring) stream(name string) (s archivedStream, path string) {
 			return s, filepath.Join(r.From, filepath.FromSlash(s.Path))
 		}
 	}
-	return archivedStream{Name: name}, "" // openArchive has checked that all are there
+	return archivedStream{Name: name}, "" // cannot happen, because openArchive has checked that all streams are there
 }
 
-// leftWithin is how long the servers may still have parts of a restore that was killed.
+// leftWithin is how long parts of a killed restore may stay on the servers.
 const leftWithin = 30 * time.Second
 
 // restoreStream restores one store. If a killed restore has left a part of it, restoreStream
@@ -245,8 +245,8 @@ func (r *restoring) restoreOnce(ctx context.Context, conn *bus.Conn, s archivedS
 	return conn.Restore(ctx, s.Name, placed, in)
 }
 
-// freezeSettings makes a copy of the settings that is frozen, on a server of its own, so that
-// no engine ever sees the settings without the freeze. The copy is the file "settings" in dir.
+// freezeSettings makes a frozen copy of the settings in the file "settings" in dir. It freezes them on
+// a server of its own, so that no engine ever sees the settings without the freeze.
 func (r *restoring) freezeSettings(ctx context.Context, dir string) (archivedStream, error) {
 	order := bus.RestoreOrder()
 	s, path := r.stream(order[len(order)-1])

@@ -17,9 +17,9 @@ type Web struct {
 	viewer *connector.Viewer
 }
 
-// OpenWeb starts the web inbox on conn, which must use the key of the web connector. The public
-// URL comes from the settings in force and the desk from conn; o has all other options. The
-// caller must Stop the inbox.
+// OpenWeb starts the web inbox on conn, which must use the key of the web connector. The public URL
+// comes from the settings in force, and all other options except the desk come from o. The caller must
+// Stop the inbox.
 func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Options) (*Web, error) {
 	desk := connector.NewDesk(conn, web.Name)
 	state, err := desk.Settings(ctx)
@@ -46,8 +46,8 @@ func (w *Web) Stop(ctx context.Context) error {
 	return errors.Join(w.Server.Stop(ctx), w.viewer.Stop(ctx))
 }
 
-// openWeb starts the inbox in this process. If the inbox cannot connect, for example because
-// the data directory lacks its key, nod logs an error and runs without it.
+// openWeb starts the inbox in this process. If the inbox cannot connect, for example because its key is
+// missing, nod logs an error and runs without an inbox.
 func (n *Nod) openWeb(ctx context.Context) error {
 	if n.opts.Web == nil {
 		return nil

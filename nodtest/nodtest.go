@@ -1,5 +1,5 @@
-// Package nodtest runs a complete nod in a test's process and answers its prompts. Tests use it
-// to check a program whose request is allowed, denied or not answered.
+// Package nodtest runs a complete nod in a test's process and answers its prompts. With it, tests check
+// how a program acts if its request is allowed, denied or not answered.
 package nodtest
 
 import (
@@ -23,8 +23,8 @@ const within = 30 * time.Second
 // person is the approver's user id.
 const person = "nodtest"
 
-// Answer is the approver's answer to a prompt. The zero Answer is silence: the request times
-// out at its deadline.
+// Answer is the approver's answer to a prompt. The zero Answer means that the approver is silent, so
+// the request times out at its deadline.
 type Answer struct {
 	Kind    schemas.OptionKind
 	Message string          // the message for the agent
@@ -37,11 +37,10 @@ func Allow() Answer { return Answer{Kind: schemas.AllowOnce} }
 // Deny returns an answer that denies the call once, with a message for the agent.
 func Deny(message string) Answer { return Answer{Kind: schemas.RejectOnce, Message: message} }
 
-// Start starts a nod that stops when the test ends, and returns a client of it. nod applies its
-// default rules. For each request that no rule decides, it calls answer, possibly from several
-// goroutines at once. Requests are independent: identical requests do not share a prompt, and
-// no denial is remembered. A failure to start or stop nod, or to send an answer, fails the
-// test.
+// Start starts a nod that stops when the test ends, and returns a client of this nod. nod applies its
+// default rules. For each request that no rule decides, it calls the function answer, possibly from
+// several goroutines at once. Requests are independent: identical requests do not share a prompt, and
+// no denial is remembered. If nod cannot start or stop, or an answer cannot be sent, the test fails.
 func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -49,7 +48,8 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: dir, SyncInterval: time.Minute, EngineAlone: true, Log: quiet,
-		// Each request gets its own prompt, whatever earlier answers were.
+		// Each request gets its own prompt, because the settings turn off joining and remembered
+		// denials.
 		Settings: []byte(`{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":[{"name":"nodtest","identities":[{"connector":"terminal","user_id":"nodtest"}]}]}}`),
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	return client
 }
 
-// approver sends nod the result of answer for each prompt.
+// approver calls the function answer for each prompt, and sends the result to nod.
 type approver struct {
 	t      testing.TB
 	desk   *connector.Desk

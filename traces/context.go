@@ -19,23 +19,23 @@ const (
 	StateField  = "tracestate"
 )
 
-// Agents send these values, so their lengths are bounded. The second bound is the length that
-// W3C Trace Context asks each system to pass on at least.
+// The lengths of the values are bounded, because agents send them. W3C Trace Context asks each system
+// to pass on at least maxState.
 const (
 	maxParent = 256
 	maxState  = 512
 
-	parentLength = 55 // of a traceparent of version 00
+	parentLength = 55 // the length of a traceparent of version 00
 )
 
 // Parse returns the span context that a traceparent and a tracestate name. A malformed or overlong
-// traceparent gives an invalid context, and a malformed or overlong tracestate is left out: neither
-// is an error of the request. Baggage is never read.
+// traceparent gives an invalid context, and a malformed or overlong tracestate is left out. The request
+// itself does not fail. Baggage is never read.
 func Parse(traceparent, tracestate string) trace.SpanContext {
 	if traceparent == "" || len(traceparent) > maxParent {
 		return trace.SpanContext{}
 	}
-	if strings.HasPrefix(traceparent, "00-") { // the library is laxer about its length than W3C Trace Context, and refuses flags that were added later
+	if strings.HasPrefix(traceparent, "00-") { // the library accepts other lengths, against W3C Trace Context, and refuses flags that were added later
 		if len(traceparent) != parentLength {
 			return trace.SpanContext{}
 		}
@@ -59,8 +59,8 @@ func Format(span trace.SpanContext) (traceparent, tracestate string) {
 	return carrier[ParentField], carrier[StateField]
 }
 
-// Continue returns a context in which requests belong to the trace that traceparent and tracestate
-// name. It returns ctx if traceparent names none.
+// Continue returns a context whose requests belong to the trace that traceparent and tracestate name.
+// If traceparent names no trace, it returns ctx.
 func Continue(ctx context.Context, traceparent, tracestate string) context.Context {
 	if span := Parse(traceparent, tracestate); span.IsValid() {
 		return trace.ContextWithRemoteSpanContext(ctx, span)
@@ -68,7 +68,7 @@ func Continue(ctx context.Context, traceparent, tracestate string) context.Conte
 	return ctx
 }
 
-// FromEnvironment is Continue with the variables TRACEPARENT and TRACESTATE, which a program sets
+// FromEnvironment calls Continue with the variables TRACEPARENT and TRACESTATE, which a program sets
 // for the commands that it starts.
 func FromEnvironment(ctx context.Context) context.Context {
 	return Continue(ctx, os.Getenv("TRACEPARENT"), os.Getenv("TRACESTATE"))

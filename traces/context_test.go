@@ -27,7 +27,7 @@ func TestAValidTraceparentIsReadAndWrittenUnchanged(t *testing.T) {
 			require.Equal(t, state, itsState)
 		}
 	}
-	for flags, sampled := range map[string]bool{"02": false, "03": true, "ff": true} { // 02 says that the trace's id is random
+	for flags, sampled := range map[string]bool{"02": false, "03": true, "ff": true} { // the flag 02 says that the trace's id is random
 		read := traces.Parse("00-"+id+"-"+span+"-"+flags, "")
 		require.True(t, read.IsValid(), flags)
 		require.Equal(t, sampled, read.IsSampled(), flags)
@@ -35,8 +35,8 @@ func TestAValidTraceparentIsReadAndWrittenUnchanged(t *testing.T) {
 	require.True(t, traces.Parse("01-"+id+"-"+span+"-01-more", "").IsValid(), "a later version may have more fields")
 }
 
-// An agent may send anything. A malformed traceparent is no traceparent, and a malformed tracestate
-// leaves the traceparent as it is.
+// An agent may send any text. A malformed traceparent counts as missing, and a malformed tracestate
+// leaves the traceparent valid.
 func TestAMalformedTraceparentIsIgnored(t *testing.T) {
 	for name, parent := range map[string]string{
 		"empty": "", "words": "hello", "upper case": strings.ToUpper(good), "a trace of zeros": "00-" + strings.Repeat("0", 32) + "-" + span + "-01",

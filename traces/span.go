@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Span is one piece of work on a request, written when it is over. No span is kept open: one that
-// lasts for hours is made from the times in the request's record. Attributes have no payloads,
+// Span is one piece of work on a request. It is written when the work is over, and never kept open: a
+// span of several hours is made from the times in the request's record. Attributes have no payloads,
 // secrets, paths or commands.
 type Span struct {
 	Trace      trace.TraceID
@@ -26,8 +26,8 @@ type Span struct {
 	Error string
 }
 
-// Child returns a span with a new id below parent. A span that would end before its start has no
-// length: the broker's clock, as two engines know it, differs by milliseconds.
+// Child returns a span with a new id below parent. If end is before start, the span gets no length.
+// This happens because two engines' estimates of the broker's clock differ by milliseconds.
 func Child(parent trace.SpanContext, name string, start, end time.Time, attributes ...attribute.KeyValue) Span {
 	if end.Before(start) {
 		end = start
@@ -38,9 +38,9 @@ func Child(parent trace.SpanContext, name string, start, end time.Time, attribut
 	}
 }
 
-// Context returns the span's own context, for spans below it.
+// Context returns the span's own context, as the parent of other spans.
 func (s *Span) Context() trace.SpanContext {
-	state, _ := trace.ParseTraceState(s.State) // it comes from a parsed one
+	state, _ := trace.ParseTraceState(s.State) // ParseTraceState cannot fail, because State comes from a parsed tracestate
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.Trace, SpanID: s.ID, TraceFlags: trace.FlagsSampled, TraceState: state})
 }
 
@@ -52,10 +52,10 @@ func NewSpanID() (id trace.SpanID) {
 	return id
 }
 
-// Writer takes spans that are over. It is safe for concurrent use.
+// Writer takes finished spans. It is safe for concurrent use.
 type Writer interface {
-	// Write hands a span over. It does not block and cannot fail: a span for which there is no room
-	// is dropped and counted.
+	// Write hands over a span. It does not block and cannot fail, because a span without room is
+	// dropped and counted.
 	Write(Span)
 }
 
@@ -65,15 +65,15 @@ type Root struct {
 	Span trace.SpanContext
 	// Parent is the span of the agent in the same trace; zero if the trace begins here.
 	Parent trace.SpanID
-	// Link is the context that the agent gave, if the request does not continue that trace; else
-	// it is invalid.
+	// Link is the context that the agent sent, if the request does not continue the agent's trace.
+	// Otherwise it is invalid.
 	Link trace.SpanContext
 }
 
 // Tracer is a Writer that chooses which requests are traced.
 type Tracer interface {
 	Writer
-	// Begin returns the place of a new request's first span; parent is the context that the agent
-	// sent, or an invalid one. If ok is false, the request is not traced.
+	// Begin returns the place of a new request's first span. parent is the context that the agent sent;
+	// without one, parent is invalid. If ok is false, the request is not traced.
 	Begin(agent string, parent trace.SpanContext) (root Root, ok bool)
 }

@@ -1,6 +1,6 @@
 // Package agent hosts several sessions of an agent in one process. Each session has an actor, which
-// keeps the ids of the session's open requests and receives its notices. The caller's goroutine
-// sends each request and waits for its decision.
+// keeps the ids of the session's open requests and receives the session's notices. The caller's
+// goroutine sends each request and waits for the decision.
 package agent
 
 import (
@@ -30,7 +30,7 @@ func NewHost(sys *actors.System, conn *bus.Conn, agent string, log *slog.Logger)
 	return &Host{sys: sys, conn: conn, asker: bus.NewAsker(conn, agent), agent: agent, log: log}
 }
 
-// Close ends the host. Call Leave on each of its sessions first.
+// Close ends the host. Before that, the caller must call Leave on each of the host's sessions.
 func (h *Host) Close() { h.asker.Close() }
 
 // Session is an agent's session in this process.
@@ -89,7 +89,7 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 // error is a *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of ctx.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
-	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request earlier
+	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request before
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}

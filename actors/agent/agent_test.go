@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A session that ends withdraws its own pending requests, and no requests of other sessions.
+// A session that ends withdraws its own pending requests, but no requests of other sessions.
 func TestLeavingASessionWithdrawsItsRequests(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -27,10 +27,9 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer collects foreground sessions whose last activity must be stored. It adds a
-// session at most once in activeEvery. There is one exception: if the agent's previous request
-// came from another session, it adds the session in any case, so that the store has the
-// sessions in the order of their last use.
+// activityBuffer collects foreground sessions whose last activity must be stored. It adds a session at
+// most once in activeEvery, unless the agent's previous request came from another session. In that case
+// it adds the session at once, so that the store has the sessions in the order of their last use.
 type activityBuffer struct {
 	storing sync.Mutex
 
@@ -67,9 +66,9 @@ func (n *activityBuffer) take() []schemas.Session {
 	return due
 }
 
-// changed handles the broker's report of a written key. If another engine has stored an
-// activity of an agent, this engine no longer knows which session of the agent was stored last.
-// It then buffers the agent's next activity in any case.
+// changed handles the broker's report of a written key. If another engine has stored an activity of an
+// agent, this engine no longer knows which session of the agent was stored last, so it buffers the
+// agent's next activity in any case.
 func (n *activityBuffer) changed(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {

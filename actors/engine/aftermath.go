@@ -39,8 +39,8 @@ func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// aftermathConflict returns CONFLICT for an answer to a request that has an aftermath, else
-// nil. The decision alone would tell the person something untrue about the call.
+// aftermathConflict returns CONFLICT for an answer to a request that has an aftermath, because the
+// decision alone would mislead the person about the call. Otherwise it returns nil.
 func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
@@ -60,8 +60,8 @@ func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 }
 
 // recordRanAnyway records that the host ran a call whose request was denied, timed out or was
-// withdrawn, because the user allowed the call at the terminal. It records this only if exactly
-// one question about an identical call was pending when the call began.
+// withdrawn. The host ran the call because its user allowed it at the terminal. recordRanAnyway needs
+// exactly one question about an identical call that was pending when the call began.
 func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
@@ -81,7 +81,7 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 		overtaken = append(overtaken, entry)
 	}
 	if len(overtaken) == 0 || slices.ContainsFunc(overtaken, func(o bus.Entry) bool { return questionOf(&o) != questionOf(&overtaken[0]) }) {
-		return nil, nil // either no request matches, or several do
+		return nil, nil // either no request matches, or several match
 	}
 	if other, err := e.allowedBeside(ctx, overtaken[0], agent, p, same); err != nil || other {
 		return nil, err
@@ -97,8 +97,8 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 	return []string{id}, err
 }
 
-// allowedBeside reports whether nod has allowed an identical call under another id since this
-// request was created. In that case the host may have run the other call.
+// allowedBeside reports whether, since a request was created, nod has allowed an identical call under
+// another id. If so, the host may have run the allowed call.
 func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent 
 	return false, nil
 }
 
-// isSameCall reports whether a record is about the call that a host's report names. The
-// argument same is the digest of the reported call without its working directory.
+// isSameCall reports whether a record is about the call in a host's report, by the digest (same) of the
+// reported call without its working directory.
 func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil

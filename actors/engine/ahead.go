@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// scanAhead is the number of records that one scan reads, to fill several pages of a
-	// listing. A server starts a scan slowly if it stores many records, so one scan per page
-	// would make a long listing slow.
+	// scanAhead is the number of records that one scan reads, which fills several pages of a listing.
+	// One scan per page would make a long listing slow, because a server with many records starts a
+	// scan slowly.
 	scanAhead = 16384
 	// aheadFor is how long the records of a scan are kept for the next pages.
 	aheadFor = 10 * time.Second
@@ -26,25 +26,24 @@ type listing struct {
 	decided bool
 }
 
-// scanCache keeps the records that a scan found beyond its page. Pages from the cache miss no
-// record: a record that changes later gets a higher revision, and the next scan finds it. A
-// cached record may have changed, so it is read again before it is listed.
+// scanCache keeps the records that a scan found beyond its page. Pages from the cache miss no record,
+// because a record that changes later gets a higher revision, and the next scan finds it. A cached
+// record is read again before it is listed, because it may have changed.
 type scanCache struct {
 	mu sync.Mutex
 	by map[listing]aheadScan
 }
 
-// aheadScan holds the records that a scan of a listing found, in the order of their revisions.
-// The field after is the revision at which the scan began.
+// aheadScan holds the records that a scan of a listing found, in the order of their revisions. The scan
+// began at the revision in the field after.
 type aheadScan struct {
 	after uint64
 	found []bus.ScannedRecord
 	until time.Time
 }
 
-// page returns cached records of a listing, up to limit of them, whose revisions are greater
-// than the argument after. If more is false, the cache has no further records, and the caller
-// must scan the store.
+// page returns up to limit cached records of a listing, with revisions greater than after. If more is
+// false, the cache has no further records, and the caller must scan the store.
 func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.ScannedRecord, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,8 +59,7 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Scanned
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan of a listing found. after is the revision at which the scan
-// began.
+// keep caches the records that a scan of a listing found; the scan began at the revision after.
 func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,9 +17,8 @@ func foundAt(revisions ...uint64) (found []bus.ScannedRecord) {
 	return found
 }
 
-// The cached records of a scan fill the next pages of the same listing, until aheadFor has
-// passed. After the last cached record, more is false although the store may have further
-// records.
+// For the time aheadFor, the cached records of a scan fill the next pages of the same listing. Beyond
+// the last cached record, the cache reports no more records, although the store may have some.
 func TestPagesAreFilledFromACachedScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a scanCache
@@ -33,7 +32,7 @@ func TestPagesAreFilledFromACachedScan(t *testing.T) {
 		}
 		page(10, 2, true, 11, 13)
 		page(13, 1, true, 17)
-		page(12, 2, true, 13, 17) // the page begins after a page that had no room left for record 13
+		page(12, 2, true, 13, 17) // the previous page had no room left for record 13
 		page(13, 2, false, 17, 19)
 		page(19, 2, false)
 		page(20, 2, false) // the page begins after the last cached record

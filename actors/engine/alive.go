@@ -12,10 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// aliveFor is how long an engine counts as running after its last sign of life; a freeze waits
-// for running engines only. aliveFor is longer than staleAfter: after staleAfter without a
-// reading of the store, an engine leaves each allow to a person, so a freeze need not wait for
-// this engine.
+// aliveFor is how long an engine counts as running after its last sign of life. A freeze waits only for
+// running engines. aliveFor is longer than staleAfter, because an engine that has not read the store
+// for staleAfter leaves each allow to a person, so a freeze need not wait for it.
 const aliveFor = 20 * time.Second
 
 // leaveWithin bounds how long a stopping engine tries to remove its sign of life.
@@ -60,8 +59,8 @@ func (e *base) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards waits at most the time within until all running engines report a number in their
-// statistics, or a greater one. It returns the ids of the engines that have not reported it.
+// laggards waits for at most the duration within until the statistics of every running engine have
+// reached a revision. It returns the ids of the engines whose statistics have not.
 func (e *base) laggards(ctx context.Context, name string, revision uint64, within time.Duration) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// For each decided call of a question, announce publishes the decision to the call's agent. An
-// agent that misses the message gets the decision when it asks again. The agent of a detached
-// call no longer waits, and gets no message.
+// announce publishes the decision about each decided call of a question to the call's agent. An agent
+// that misses the message gets the decision when it asks again. The agent of a detached call gets no
+// message, because it no longer waits.
 func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
@@ -36,8 +36,8 @@ func (e *recordLife) announce(entry bus.Entry) error {
 	return nil
 }
 
-// publish sends a new decision to the agent and the viewers at once, and only logs a failure:
-// the outbox sends the decision again, later.
+// publish sends a new decision to the agent and the viewers at once. It only logs a failure, because
+// the outbox sends the decision later in any case.
 func (e *recordLife) publish(entry bus.Entry) {
 	began := e.clock.now()
 	err := e.announce(entry)
@@ -55,13 +55,13 @@ func (e *recordLife) publish(entry bus.Entry) {
 // NOT_FOUND if the request was not routed to this person.
 func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
 	connector, began := c.name, e.clock.now()
-	// The settings, not the answer, name the approver: the connector has checked only the user
-	// id.
+	// The approver comes from the settings and not from the answer, because the connector has checked
+	// only the user id.
 	approver, err := e.approver(ctx, connector, &a.From)
 	if err != nil {
 		return nil, err
 	}
-	frozen := e.beginFreezeCheck(ctx) // starts to read the freezes; the record is read at the same time
+	frozen := e.beginFreezeCheck(ctx) // starts a read of the freezes, which runs while the record is read
 	entry, err := e.store.Records.Get(ctx, a.Key())
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
 		return nil, notFound(a.Key())
@@ -74,7 +74,7 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	return d, err
 }
 
-// answerEntry is answer for an approver and a record that was routed to them.
+// answerEntry decides a question by the answer of an approver to whom the record was routed.
 func (e *connectors) answerEntry(ctx context.Context, entry bus.Entry, a *schemas.Answer, approver schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
 	request, err := requestOf(&entry.Record)
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *connectors) answerEntry(ctx context.Context, entry bus.Entry, a *schema
 	if err != nil {
 		return nil, err
 	}
-	// A call whose deadline has passed times out, even if its answer has just arrived.
+	// A call whose deadline has passed times out, even if a person has just answered it.
 	if entry, err = e.life.endOverdue(ctx, entry, now); err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func (e *connectors) answerEntry(ctx context.Context, entry bus.Entry, a *schema
 	return e.replyStored(entry, d, a.Waiters)
 }
 
-// replyStored replies to an answer with the stored decision about the record. said is the
-// decision that the answer asked for, about the first calls; places is their number.
+// replyStored replies with the stored decision about the record to an answer that asked for the
+// decision said. The answered prompt showed as many calls as places says.
 func (e *connectors) replyStored(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == said.DecisionID {
 		e.life.publish(entry)
@@ -119,9 +119,9 @@ func (e *connectors) replyStored(entry bus.Entry, said *schemas.Decision, places
 	return replyToAnswer(entry, said, places)
 }
 
-// nowFor returns the broker's time for deciding the first calls of a question; places is the
-// number of these calls. If a deadline of these calls is near, nowFor reads the broker's clock
-// again.
+// nowFor returns the broker's time for a decision about the calls that an answered prompt showed;
+// places is their number. It reads the broker's clock again if the deadline of one of these calls is
+// near.
 func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
@@ -225,7 +225,7 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 		return nil, err
 	}
 	d := e.decision(&r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
-	if d.DecidedAt.Before(at) { // the broker's timer has fired, so this engine's estimate of the broker's time is behind
+	if d.DecidedAt.Before(at) { // the broker's timer has fired, so this engine's clock is behind the broker's
 		d.DecidedAt = at
 	}
 	waited := time.Duration(timeoutAt(rec, at)) * time.Second
@@ -235,8 +235,8 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 	return d, nil
 }
 
-// timeoutAt returns the time limit, in seconds, of the first open call whose deadline has
-// passed; at is the broker's time.
+// timeoutAt returns the time limit, in seconds, of the first open call whose deadline has passed at the
+// given time of the broker.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {
@@ -246,10 +246,10 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 	return rec.TimeoutSeconds
 }
 
-// replyToAnswer returns the stored decision if this answer made that decision, or if this
-// answer has the same effect on every call that the answered prompt showed. Otherwise it
-// returns CONFLICT or STALE, with the stored decision if the request has one. places is the
-// number of calls that the prompt showed.
+// replyToAnswer returns the stored decision if the given answer made that decision, or would have the
+// same effect on every call that the answered prompt showed. Otherwise it returns CONFLICT or STALE,
+// with the stored decision if the request has one. places is the number of calls that the prompt
+// showed.
 func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision
@@ -266,8 +266,8 @@ func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schema
 	return nil, schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
-// leavesOut reports whether the stored decision left a call undecided that the answered prompt
-// showed. places is the number of calls that the prompt showed.
+// leavesOut reports whether the answered prompt showed a call that the stored decision left undecided.
+// places is the number of calls that the prompt showed.
 func leavesOut(rec *schemas.Record, places int) bool {
 	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.SplitOff && w.Place < max(places, 1) })
 }

@@ -16,15 +16,14 @@ type agentRequest struct {
 	agent   string
 	body    json.RawMessage // the message as received, byte for byte
 	request schemas.Request
-	digest  string     // the digest of the request's content
-	same    string     // the CallDigest of the call; the method sameness computes it
+	digest  string     // digest of the request's content
+	same    string     // the CallDigest of the call, computed by the method sameness
 	trace   *callTrace // nil if the request is not traced
 }
 
 func (r *agentRequest) key() string { return r.request.Key() }
 
-// sameness returns the CallDigest of the call: identical calls have the same CallDigest. It
-// computes the digest only once.
+// sameness returns the CallDigest, which identical calls share. It computes the digest only once.
 func (r *agentRequest) sameness() (string, error) {
 	if r.same != "" {
 		return r.same, nil
@@ -34,7 +33,7 @@ func (r *agentRequest) sameness() (string, error) {
 	return r.same, err
 }
 
-// identify computes the digest of the request as sent, before it adds default options to the
+// identify computes the digest of the request as sent. After that, it adds default options to the
 // request.
 func (r *agentRequest) identify() (err error) {
 	if r.digest, err = schemas.Digest(&r.request); err != nil {
@@ -44,7 +43,7 @@ func (r *agentRequest) identify() (err error) {
 	return nil
 }
 
-// ask is decideOrAsk with the spans of the call.
+// ask replies to a request by decideOrAsk, and traces the call.
 func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schemas.RequestReply, error) {
 	t := e.beginTrace(c)
 	reply, err := e.decideOrAsk(t.observe(ctx), c, r, t)
@@ -52,10 +51,11 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	return reply, err
 }
 
-// decideOrAsk replies to a request with its decision if the engine can decide it at once, and else with
-// a receipt. A request with a new id gets a record only if a person must decide it, if its input
-// was edited, or if the decision's texts have a secret, which the log does not store; any other decision is stored in the log before the agent gets it. A request that
-// may have been sent before is decided in its record, so that no id has two decisions.
+// decideOrAsk replies with the decision if the engine can decide the request at once, and else with a
+// receipt. The decision about a request with a new id is usually stored in the log alone, before the
+// agent gets it. A new request gets a record only if a person must decide it, if its input was edited,
+// or if the decision's texts have a secret, because the log stores no secrets. A request that may have
+// been sent before is decided in its record, so that no id has two decisions.
 func (e *intake) decideOrAsk(ctx context.Context, c *caller, r *schemas.Request, t *callTrace) (schemas.RequestReply, error) {
 	s, err := e.receive(ctx, c, r)
 	if err != nil {
@@ -64,7 +64,7 @@ func (e *intake) decideOrAsk(ctx context.Context, c *caller, r *schemas.Request,
 	s.trace = t
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // this request is checked against these freezes, so a newer freeze must not count as obeyed before the reply
+	c.afterReply(leave) // until the reply, a newer freeze must not count as obeyed, because this request is checked against the older freezes
 	began := t.now()
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (e *intake) policyDecision(s *askState) *schemas.Decision {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, s.rules.note
 	}
 	d := e.decision(&s.request, s.digest, outcome, schemas.By{Kind: schemas.ByPolicy, Name: s.verdict.Rule})
-	if o, ok := s.request.OptionOfKind(kind); ok { // an agent may order its options as it likes, so the option is found by its kind
+	if o, ok := s.request.OptionOfKind(kind); ok { // the option is found by its kind, because agents choose the order of their options
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
 	if d.Message, d.SettingsRevision = message, s.settings.revision; d.Outcome == schemas.Allowed {
@@ -131,8 +131,8 @@ func (e *base) decision(r *schemas.Request, digest string, outcome schemas.Outco
 	}
 }
 
-// decideFresh decides a request with a new id, without a record. The log entry stores the
-// decision; the message id of the entry prevents a second decision.
+// decideFresh decides a request with a new id in the log, without a record. The message id of the log
+// entry prevents a second decision.
 func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	d := e.policyDecision(s)
 	if e.store.Log.HasSecret(d) {
@@ -153,8 +153,8 @@ func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schem
 	return replyLogged(s, logged)
 }
 
-// claim appends a log entry under a request's id; only the first entry of an id counts. It
-// returns the decision in that entry, or nil if the request is decided in a record.
+// claim appends a log entry under a request's id, unless an entry with this id is logged already. It
+// returns the decision in the first entry, or nil if the request is decided in a record.
 func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
 	seq, first, err := e.store.Log.Append(ctx, key, entry)
 	if err != nil {
@@ -164,7 +164,7 @@ func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEnt
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) { // the full log has dropped the first entry with this id, but the broker still refuses a second one
+	if errors.Is(err, bus.ErrNotFound) { // the full log has dropped the first entry with this id, but the broker still refuses another entry
 		return nil, reused(key)
 	}
 	if err != nil {

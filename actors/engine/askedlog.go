@@ -5,8 +5,8 @@ import "sync"
 // maxAsked bounds the ids in an askedLog.
 const maxAsked = 100_000
 
-// askedLog remembers which pending questions this engine has logged, so that their decisions need no
-// second write to the log. If an id is forgotten, the second write changes nothing.
+// askedLog remembers the pending questions that this engine has logged, so that their decisions need no
+// second write to the log. A forgotten id costs only another write, which the log drops.
 type askedLog struct {
 	mu  sync.Mutex
 	ids map[string]struct{}
@@ -21,7 +21,7 @@ func (l *askedLog) add(id string) {
 	l.ids[id] = struct{}{}
 }
 
-// take removes an id, and reports whether it was there.
+// take removes an id, and reports whether the id was remembered.
 func (l *askedLog) take(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 func (e *withdrawals) await(ctx context.Context, c *caller, q *schemas.Await) (schemas.AwaitReply, error) {
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
 	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.name, q.Requests[i]) })
-	// A decision that does not fit into the reply is published in a message of its own, like
-	// a new decision.
+	// A decision that does not fit into the reply is published in its own message, like a new decision.
 	size := 0
 	for i := range reply.Results {
 		d := reply.Results[i].Decision
@@ -56,10 +55,9 @@ func (e *withdrawals) awaitOne(ctx context.Context, agent string, a schemas.Awai
 	return out
 }
 
-// decisionOf returns the record that decides an entry's request, and the decision; d is nil
-// while the request is pending. It stores the decision's effects before it returns. If a person
-// approved the request after its agent had stopped waiting, decisionOf uses up that approval;
-// it returns an error if that fails.
+// decisionOf returns the record that decides an entry's request, and the decision d, which is nil while
+// the request is pending. It stores the decision's effects before it returns. If a person approved the
+// request after its agent had stopped waiting, decisionOf uses up that approval, or returns an error.
 func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
 	question, d, err = e.lookUp(ctx, entry)

@@ -46,8 +46,8 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// activeSessions returns an agent's foreground sessions that made requests within activeKept,
-// each as it was at its last stored activity, the most recently active one first.
+// activeSessions returns the foreground sessions in which an agent made requests within activeKept, the
+// most recently active one first. Each has the state of its last stored activity.
 func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.ListKeys(ctx, activeKey(agent, "*"))
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *effects) notifyForeground(ctx context.Context, rec *schemas.Record, p *
 		return nil
 	}
 	what := fmt.Sprintf("%q", p.Request.Title)
-	if p.Request.Kind == schemas.KindToolCall { // the titles of calls are all alike
+	if p.Request.Kind == schemas.KindToolCall { // all calls have the same title
 		what = "a call of " + p.Request.ToolName
 	}
 	kind, text := schemas.NoticeAsked, fmt.Sprintf("The background session %s asks a person about %s. See nod show %s.", p.SessionID, what, p.PendingID)

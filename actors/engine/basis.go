@@ -19,9 +19,9 @@ type basis struct {
 	answers  []*standingEntry
 }
 
-// basisOf collects permissions until the function enough returns true: the session's own
-// permissions, then one standing answer after another, each with the answers that it was shared
-// from. If enough never returns true, basisOf returns all permissions.
+// basisOf collects permissions until the function enough returns true. It begins with the session's own
+// permissions and adds one standing answer after another, each with the answers from which it was
+// shared. If enough never returns true, basisOf returns all permissions.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {
@@ -81,7 +81,7 @@ func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	return ok, nil
 }
 
-// requireBasis returns UNAVAILABLE if an entry of a basis has changed or has expired.
+// requireBasis returns UNAVAILABLE if an entry of a basis has changed or expired.
 func (e *holdings) requireBasis(ctx context.Context, b basis) error {
 	ok, err := e.confirmBasis(ctx, b)
 	if err == nil && !ok {

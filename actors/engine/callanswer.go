@@ -15,13 +15,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a request has used an approval, the same approval allows the request again for the time
-// usedFor, in case the agent sends the request again. usedFor is shorter than the hour for
-// which the log recognises a request's id.
+// A request that has used an approval is allowed again by the same approval for the time usedFor,
+// because its agent may send it again. usedFor is shorter than the hour for which the log recognises a
+// request's id.
 const usedFor = 30 * time.Minute
 
-// callID returns the id of the standing answer about one call of a session. A newer answer
-// about the same call replaces the older one. The argument same is the call's CallDigest.
+// callID returns the id of the standing answer about one call of a session, from the call's CallDigest.
+// A newer answer about the same call replaces the older one.
 func callID(same string) string { return "call-" + same[:32] }
 
 // aboutCall returns the standing answer that a person's decision makes about one call.
@@ -52,14 +52,14 @@ func payloadOf(r *schemas.Request) string {
 	return r.Title
 }
 
-// The maximum lengths, in characters, of texts in a standing answer. Longer texts are cut.
+// The maximum lengths of texts in a standing answer, in characters. Longer texts are cut.
 const (
 	maxTitle   = 200
 	maxMessage = 1024
 )
 
-// cutBytes cuts a text, between two characters, to at most the given number of bytes. Then it
-// adds an ellipsis, whose bytes are not counted.
+// cutBytes shortens a text to at most the given number of bytes, plus an ellipsis. It never cuts inside
+// a character.
 func cutBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -77,10 +77,10 @@ func cut(text string, most int) string {
 	return text
 }
 
-// answerCall stores the standing answer that follows from a person's decision about a tool
-// call. A denial lasts for the time in the settings. An approval without a waiting agent lasts
-// until it is used or expires. Any other approval ends an older denial of the call. answerCall
-// may be called repeatedly and in any order: the newer decision counts.
+// answerCall stores the standing answer that follows from a person's decision about a tool call. A
+// denial lasts for the time in the settings. An approval without a waiting agent lasts until it is used
+// or expires. An approval with a waiting agent ends an older denial of the call. answerCall may be
+// called repeatedly and in any order, because only the newer decision counts.
 func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d.By.Kind != schemas.ByHuman || d.Outcome != schemas.Allowed && d.Outcome != schemas.Denied {
@@ -96,7 +96,7 @@ func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	}
 	session, _ := schemas.SplitKey(question.Key)
 	if stored, err := e.answersOf(ctx, sessionKey(session)); err == nil && len(stored.byID) == 0 {
-		return nil // the session has no standing answers, so no denial to end
+		return nil // the session has no standing answers, so there is no denial to end
 	}
 	r, err := requestOf(&question.Record)
 	if err != nil || r.Kind != schemas.KindToolCall {
@@ -137,10 +137,10 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 	return err
 }
 
-// keepApproval stores an approval that a person gave while no agent waited. Each request that
-// the person approved may use it once. If an older approval of the same call has uses left,
-// these uses are added to the new approval. An approval for another container is replaced: it
-// was given for other limits.
+// keepApproval stores an approval that a person gave while no agent waited. Each request that the
+// person approved may use it once. Unused uses of an older approval of the same call are added to the
+// new approval. An older approval for another container is only replaced, because it was given for
+// other limits.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if limitedLater(old) || old.Denies() || !old.RevokedAt.IsZero() || old.Call != nil && !old.Call.SameContainer(g.Call) || len(old.Votes) < len(g.Votes) {
@@ -192,9 +192,8 @@ func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) err
 	return err
 }
 
-// readCallAnswer reads the standing answer about one call from the store. It returns nil if no
-// such answer is stored. It also returns nil if the request has a record, because then the
-// record decides the request.
+// readCallAnswer reads the standing answer about one call from the store. It returns nil if none is
+// stored, or if the request has a record, because the record decides the request.
 func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
 	if len(s.held.own.byID) == 0 {
 		return nil, nil
@@ -223,11 +222,11 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 	return decide(v), nil
 }
 
-// checkApproval allows a call by an unused approval that a person gave after the agent had
-// stopped waiting, and counts one use.
+// checkApproval allows a call by an unused approval, which a person gave after the agent had stopped
+// waiting. It counts one use.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || s.later || s.settings.stale() || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the approval is for this request itself, so only the request's record could use the approval, and that record has expired
+	if a == nil || s.later || s.settings.stale() || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // an approval for this request itself can be used only in the request's record, which has expired
 		return result{}, nil
 	}
 	run, input := s.planRun(s.rules.verdict.Containment)
@@ -235,7 +234,7 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 		return result{}, nil
 	}
 	if c := e.conditions(s); c.forTeams && !c.enough(a.Votes) {
-		return result{}, nil // fewer people gave the approval than the settings demand now
+		return result{}, nil // the settings now demand more people than have given the approval
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
 	if err != nil || !used {
@@ -250,10 +249,10 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 	return decide(v), nil
 }
 
-// use counts one use of an approval for a request, and reports whether the approval allows the
-// request. It does not if an approval for another container has replaced g. A request that has used the approval before is allowed again without another use. If
-// that request has no record, it is allowed again only within usedFor, and only until the
-// approval is revoked.
+// use counts one use of an approval for a request, and reports whether the approval allows the request.
+// It reports false if an approval for another container has replaced the given approval g. A request
+// that has used the approval before is allowed again without another use. If that request has no
+// record, it is allowed again only within usedFor, and only until the approval is revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
 		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // reads the broker's clock if the expiry is near
@@ -283,9 +282,9 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 	return used, nil
 }
 
-// useOwn uses the approval of a detached request that its agent sends again under the same id.
-// The error is CONFLICT if another request has used the approval, or if the approval was
-// revoked or has expired. useOwn does nothing for a request that is not detached.
+// useOwn uses the approval of a detached request that its agent sends again under the same id. The
+// error is CONFLICT if another request has used the approval, or if the approval was revoked or has
+// expired. For a request that is not detached, useOwn does nothing.
 func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID string) error {
 	w := question.Record.Waiter(pendingID)
 	d := question.Record.Decision

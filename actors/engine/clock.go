@@ -11,25 +11,23 @@ import (
 const (
 	// clockEvery is how often the broker's clock is read in the background.
 	clockEvery = 5 * time.Second
-	// clockOld is the age at which a reading of the broker's clock may no longer decide about a
-	// deadline.
+	// clockOld is the age from which on a reading of the broker's clock cannot decide about a deadline.
 	clockOld = 3 * clockEvery
-	// In the last clockMargin before a deadline, and later, the broker's clock must be read
-	// again.
+	// clockMargin is the time before a deadline from which on the broker's clock must be read again.
 	clockMargin = time.Second
-	// clockStep is the largest difference between the elapsed times of the wall clock and of
-	// the monotonic clock. A larger difference means that the wall clock was set or the machine
-	// slept, and the broker's clock must be read again.
+	// clockStep is the largest difference between the elapsed times of the wall clock and of the
+	// monotonic clock. After a larger difference the broker's clock must be read again, because the
+	// wall clock was set or the machine slept.
 	clockStep = 500 * time.Millisecond
-	// clockDrift bounds the drift of this machine's clock. The possible error of a reading of
-	// the broker's clock is larger by the reading's age divided by clockDrift. Quartz clocks
-	// drift less.
+	// clockDrift is the largest drift of this machine's clock: one second in clockDrift seconds. A
+	// reading of the broker's clock becomes less precise by its age divided by clockDrift. Quartz
+	// clocks drift less.
 	clockDrift = 10_000
 )
 
-// clock computes the broker's time from the last reading of the broker's clock and this
-// machine's monotonic clock. Setting the machine's clock therefore has no effect. Engines on
-// machines with different clocks agree, because all deadlines are in broker time.
+// clock computes the broker's time from the last reading of the broker's clock and this machine's
+// monotonic clock, so setting this machine's clock has no effect. Engines on different machines agree,
+// because all deadlines are in broker time.
 type clock struct {
 	read func(context.Context) (bus.Reading, error)
 	wall func() time.Time // this machine's clock, which may be set at any time
@@ -46,21 +44,22 @@ type clockReading struct {
 // err returns the greatest possible error of a broker time that is computed now.
 func (r *clockReading) err() time.Duration { return r.Err + time.Since(r.At)/clockDrift }
 
-// now returns the broker's time. It never fails, but may be wrong if the last reading is old.
-// The method late, which reads the clock if necessary, decides about deadlines.
+// now returns the broker's time. It never fails, but may be wrong if the last reading is old. Deadlines
+// are decided by the method late, which reads the clock if necessary.
 func (c *clock) now() time.Time {
 	last := c.last.Load()
 	return last.Broker.Add(time.Since(last.At)).UTC()
 }
 
-// at returns the broker's time at a time of this machine that has its monotonic time.
+// at returns the broker's time that corresponds to the time t of this machine, which must have a
+// monotonic reading.
 func (c *clock) at(t time.Time) time.Time {
 	last := c.last.Load()
 	return last.Broker.Add(t.Sub(last.At)).UTC()
 }
 
-// set reads the broker's clock. It keeps the last reading if the last reading agrees with the
-// new one and is more precise.
+// set reads the broker's clock. If the last reading agrees with the new reading and is more precise,
+// set keeps the last reading.
 func (c *clock) set(ctx context.Context) error {
 	r, err := c.read(ctx)
 	if err != nil {
@@ -77,9 +76,8 @@ func (c *clock) set(ctx context.Context) error {
 	return nil
 }
 
-// late reports whether a deadline has passed, in the broker's time. It first reads the broker's
-// clock if the deadline is near or past, or if the last reading is old; the returned error is
-// the error of this reading.
+// late reports whether a deadline has passed in the broker's time. It first reads the broker's clock if
+// the deadline is near or past, or if the last reading is old. The error is the error of that reading.
 func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	if last := c.last.Load(); !c.holds(last) || c.now().Add(clockMargin+last.err()).After(deadline) {
 		if err := c.set(ctx); err != nil {
@@ -89,11 +87,11 @@ func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	return !c.now().Before(deadline), nil
 }
 
-// holds reports whether a reading may decide about deadlines: it is recent, and since that
-// reading the machine has neither slept nor had its clock set.
+// holds reports whether a reading may decide about deadlines. It must be recent, and the machine must
+// not have slept or had its clock set since that reading.
 func (c *clock) holds(r *clockReading) bool {
 	since := time.Since(r.At)
-	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) removes the monotonic time, so Sub returns the difference between the wall clocks
+	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) removes the monotonic times, so Sub compares the wall clocks
 	return since < clockOld && (moved-since).Abs() < clockStep
 }
 

@@ -35,8 +35,8 @@ func newBroker(t *testing.T) *broker {
 	return b
 }
 
-// is asserts that the type clock returns the broker's time, to the minute. Each test takes less
-// than a minute, and moves the clocks by more than a minute.
+// is asserts that the clock returns the broker's time, to the minute. This is exact enough, because
+// each test takes less than a minute and moves the clocks by more than a minute.
 func (b *broker) is() {
 	b.WithinDuration(time.Now().Add(b.ahead), b.now(), time.Minute)
 }
@@ -60,8 +60,8 @@ func TestSettingTheClockChangesNothing(t *testing.T) {
 	}
 }
 
-// A deadline passes while the engine's machine sleeps: the machine's monotonic clock stops, and
-// the broker's clock continues.
+// A deadline passes while the engine's machine sleeps. Meanwhile the machine's monotonic clock stops,
+// and the broker's clock continues.
 func TestADeadlineThatPassedDuringASleepIsLate(t *testing.T) {
 	b := newBroker(t)
 	b.ahead += 8 * time.Hour

@@ -18,7 +18,7 @@ import (
 // confirmRule is a rule of permissions.confirm or approvers.require.
 type confirmRule struct {
 	schemas.Confirm
-	calls *policy.Selection // the tool calls that the rule is for; nil for every request
+	calls *policy.Selection // the tool calls that the rule covers; nil for every request
 }
 
 func compileConfirms(s *schemas.Settings) ([]confirmRule, error) {
@@ -33,8 +33,8 @@ func compileConfirms(s *schemas.Settings) ([]confirmRule, error) {
 	return all, nil
 }
 
-// selectionOf compiles the rules at a path of the settings. It returns nil, which selects every
-// request, if there are none.
+// selectionOf compiles the rules at a path of the settings. Without rules it returns nil, which selects
+// every request.
 func selectionOf(at string, lines []string) (*policy.Selection, error) {
 	if len(lines) == 0 {
 		return nil, nil
@@ -46,28 +46,28 @@ func selectionOf(at string, lines []string) (*policy.Selection, error) {
 	return calls, nil
 }
 
-// selects reports whether a selection of the settings covers a request. Nil covers every request.
+// selects reports whether a selection of the settings covers a request. A nil selection covers every
+// request.
 func (e *base) selects(calls *policy.Selection, agent string, r *schemas.Request) bool {
 	return calls == nil || r.Kind == schemas.KindToolCall && calls.Covers(e.callOf(agent, r))
 }
 
-// conditions are the rules that an allow of one request must satisfy, by one version of the
-// settings.
+// conditions are the rules that an allow of one request must satisfy, from one version of the settings.
 type conditions struct {
 	settings *schemas.Settings
 	agent    string
 	request  *schemas.Request
 	risk     schemas.Risk
 	rules    []confirmRule // the rules that cover the request
-	// votes is the number of people who must allow the request, at least 1. forTeams means
-	// that a rule has a condition about people (ForTeams), and newer that engines without votes do not
-	// know a rule.
+	// votes is the number of people who must allow the request, at least 1. forTeams means that a rule
+	// has a condition about people. newer means that engines of versions without votes do not know one
+	// of the rules.
 	votes           int
 	forTeams, newer bool
 }
 
-// conditionsOf returns the conditions for allowing a request. The conditions about people cover
-// tool calls, permissions and plans; the answer to a question grants nothing.
+// conditionsOf returns the conditions for allowing a request. Conditions about people do not apply to
+// the answer to a question, because that answer grants nothing.
 func (e *base) conditionsOf(now settingsSnapshot, agent string, r *schemas.Request, risk schemas.Risk) *conditions {
 	c := &conditions{settings: now.settings, agent: agent, request: r, risk: risk, votes: 1}
 	for _, rule := range now.confirms {
@@ -89,8 +89,7 @@ func (e *intake) conditions(s *askState) *conditions {
 	return e.conditionsOf(s.settings, s.agent, &s.request, s.verdict.Risk)
 }
 
-// callOf returns the call of a request, with this machine's home directory if the call is from
-// this machine.
+// callOf returns the call of a request. A call from this machine gets this machine's home directory.
 func (e *base) callOf(agent string, r *schemas.Request) policy.Call {
 	call := policy.CallOf(agent, r)
 	if e.isLocal(r) {
@@ -138,8 +137,8 @@ func (c *conditions) mayAllow(who *schemas.Approver, connector string) error {
 	return nil
 }
 
-// notRequester returns FORBIDDEN if the person's own agent sent the request, or if the settings
-// do not tell whose agent sent it.
+// notRequester returns FORBIDDEN if the person's own agent sent the request, or if the settings do not
+// say whose agent sent it.
 func (c *conditions) notRequester(who *schemas.Approver) error {
 	known := false
 	people := c.settings.People()
@@ -157,7 +156,7 @@ func (c *conditions) notRequester(who *schemas.Approver) error {
 	return nil
 }
 
-// requestsAs reports whether a request counts as one of a person's own agents.
+// requestsAs reports whether a request comes from one of a person's own agents.
 func requestsAs(who *schemas.Approver, agent string, r *schemas.Request) bool {
 	if own := &who.Requests; !own.Empty() {
 		return rules.Matches(schemas.PolicyMatch{Agents: own.Agents, Hosts: own.Hosts}, agent, "", r.Host) &&
@@ -166,8 +165,8 @@ func requestsAs(who *schemas.Approver, agent string, r *schemas.Request) bool {
 	return r.User != "" && slices.ContainsFunc(who.Identities, func(id schemas.Identity) bool { return schemas.IsViewer(id.Connector) && id.UserID == r.User })
 }
 
-// confirmedSettings reads the settings, and a majority of the servers confirms during the call
-// that they are in force. Votes count by such settings only, not by cached ones.
+// confirmedSettings reads the settings, and has a majority of the servers confirm that they are in
+// force. Votes count by confirmed settings only, never by cached settings.
 func (e *base) confirmedSettings(ctx context.Context) (settingsSnapshot, error) {
 	for range confirmTries {
 		if err := e.readSettings(ctx); err != nil {
@@ -202,8 +201,8 @@ func isCodeWord(c *schemas.Confirm, said string) (bool, error) {
 	return err == nil && subtle.ConstantTimeCompare([]byte(word), []byte(said)) == 1, err
 }
 
-// codeWord reads the code word from its file or environment variable. The engine reads it for
-// each answer, because the code word may change at any time.
+// codeWord reads the code word from its file or environment variable. The engine reads the code word
+// for each answer, because it may change at any time.
 func codeWord(c *schemas.Confirm) (string, error) {
 	word, from := os.Getenv(c.CodeWordEnv), c.CodeWordEnv
 	if c.CodeWordFile != "" {

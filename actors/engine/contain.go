@@ -11,16 +11,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// containable reports whether nod may change a call so that it runs contained. It reports false
-// if the host cannot change calls or has ignored a change. It also reports false in a managed
-// session, because there the session's permissions limit the call.
+// containable reports whether nod may change a call so that it runs contained. It reports false if the
+// host cannot change calls or has ignored a change. It also reports false in a managed session, where
+// the session's permissions limit the call.
 func (s *askState) containable() bool {
 	return s.request.Contain == schemas.ContainPossible && s.request.NodPath != "" && !s.managed && !s.ignores
 }
 
-// planRun returns the contained run of a request's call in the container c, and the tool input
-// that starts this run. The run includes the permissions that the call needs. It returns nil if
-// c is nil, or if the call cannot run contained.
+// planRun returns the contained run of a request's call in the container c, and the tool input that
+// starts this run. The run includes the permissions that the call needs. planRun returns nil if c is
+// nil, or if the call cannot run contained.
 func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.RawMessage) {
 	if c == nil || !s.containable() || !c.Runs(s.request.ActionDetails) {
 		return nil, nil
@@ -66,8 +66,8 @@ func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
 	return input, nil
 }
 
-// verdictOn is Record.Verdict, except that a contained run gets its tool input. That input
-// contains the id of its own call, because each id starts only one command.
+// verdictOn returns the decision about one call of a record. An allow of a contained run contains the
+// tool input with the call's own id, because each id starts only one command.
 func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
 	d := entry.Record.Verdict(pendingID)
 	if d == nil || entry.Record.Run == nil || d.Outcome != schemas.Allowed || pendingID == ownID(entry) {
@@ -162,9 +162,8 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	return schemas.Running{Type: schemas.TypeRunning, RunID: id, Container: entry.Record.Run.Container}, nil
 }
 
-// withDecision returns the entry of a request with its decision. If the decision is only in the
-// record of the question that the request has joined, withDecision writes it into the request's
-// own record.
+// withDecision returns the entry of a request with its decision. If only the question that the request
+// has joined has the decision, withDecision writes it into the request's own record.
 func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	if entry.Record.Terminal() || entry.Record.Joined == "" {
 		return entry, nil
@@ -202,8 +201,8 @@ func (e *intake) mayStart(entry *bus.Entry, r *schemas.Run) error {
 	return nil
 }
 
-// stillContained checks a decided request again by the present rules, freezes and permissions.
-// It returns an error unless the request would run contained as decided.
+// stillContained checks a decided request again by the present rules, freezes and permissions. It
+// returns an error if the request would not run contained as decided.
 func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Record) error {
 	r, err := requestOf(rec)
 	if err != nil {
@@ -239,8 +238,8 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 	return nil
 }
 
-// stillApproved reports whether a person's approval of a call is still in force: the standing
-// answer that came with the approval, if any, has not ended.
+// stillApproved reports whether a person's approval of a call is still in force. An approval that came
+// with a standing answer ends with that answer.
 func (e *intake) stillApproved(ctx context.Context, d *schemas.Decision) (bool, error) {
 	if !d.Lasts() {
 		return true, nil
@@ -254,9 +253,9 @@ func sameRun(a, b *schemas.ContainedRun) bool {
 	return a != nil && b != nil && a.Words == b.Words && a.Container.Equal(b.Container)
 }
 
-// approvedAs reports whether an approval of a call allows the call as it would run now. run is
-// nil if the call cannot run contained. An approval without a container also allows the call in
-// a container, which only lets the call do less.
+// approvedAs reports whether an approval of a call allows the call as it would run now. The argument
+// run is nil if the call cannot run contained. An approval without a container also allows a contained
+// run, because a container only takes rights away.
 func approvedAs(call *schemas.ExactCall, run *schemas.ContainedRun) bool {
 	if !call.Contained {
 		return true
@@ -264,7 +263,7 @@ func approvedAs(call *schemas.ExactCall, run *schemas.ContainedRun) bool {
 	return run != nil && call.Container != nil && call.Container.Equal(run.Container)
 }
 
-// ran records the end of a contained command. A repeated report changes nothing.
+// ran records the end of a contained command. A second report changes nothing.
 func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -290,9 +289,9 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 	return schemas.OK{Type: schemas.TypeOK}, err
 }
 
-// recordUncontained records that a host ran a call without its container, although nod had
-// allowed the call only in the container. The engine then runs no later call of the session
-// contained, but asks. recordUncontained returns the ids of the calls that it has recorded.
+// recordUncontained records that a host ran a call without its container, although nod had allowed the
+// call only in the container. The engine then runs no later call of the session contained, but asks a
+// person. recordUncontained returns the ids of the recorded calls.
 func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
 	if err != nil {
@@ -344,8 +343,8 @@ func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Pr
 	return err
 }
 
-// contain returns the verdict on a call that may run contained. If the call cannot run
-// contained, it is allowed uncontained if it is harmless; otherwise a person is asked.
+// contain returns the verdict on a call that may run contained. If the call cannot run contained, a
+// harmless call is allowed uncontained, and a person is asked about any other call.
 func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 	harmless := v.Effect == policy.Allow
 	if s.containable() {

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// throughRecord creates the record of a request, with its decision or pending for a person.
+// throughRecord creates the record of a request. The record has a decision, or is pending for a person.
 func (e *intake) throughRecord(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	if err := e.store.Room(); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64
 	return entry.Record.Decision, nil
 }
 
-// record returns the record of a request that is decided at once, so its deadline is now. The
-// method pendingRecord replaces the deadline for a request that waits.
+// record returns the record of a request that is decided at once. The deadline is now; for a request
+// that waits, the method pendingRecord replaces it.
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
@@ -47,8 +47,8 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	}
 }
 
-// askPerson stores a request for a person to decide, and replies with its receipt. revision is
-// the revision of the deletion marker under the request's key, or 0 if there is no marker.
+// askPerson stores a request for a person to decide, and replies with the receipt. The argument
+// revision is the revision of the deletion marker under the request's key, or 0 without a marker.
 func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision
 	r, err := e.runStages(ctx, s, asking)
@@ -59,13 +59,14 @@ func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision
 		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.askPerson(ctx, c, s, revision) })
 	}
 	entry := s.plan.entry
-	if entry.Record.Joined == "" { // for a joined request, the outbox shows viewers the question that decides it
+	if entry.Record.Joined == "" { // for a joined request, the outbox shows viewers the question that the request has joined
 		c.afterReply(func() { e.viewNew(entry, s.request) })
 	}
 	return receipt(entry, &s.request), nil
 }
 
-// viewNew counts a new pending request and sends it to the viewers before the outbox does.
+// viewNew counts a new pending request and sends it to the viewers at once, without waiting for the
+// outbox.
 func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 	e.counts.add(r.SessionID)
 	r.Rejoin, r.Revision = false, 0
@@ -74,9 +75,9 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 	}
 }
 
-// admit refuses a request with FORBIDDEN if its session has maxOpen pending questions. If the
-// settings name no approver, admit reads the settings again: a later stage refuses requests
-// without an approver, and must do so by current settings only.
+// admit refuses a request with FORBIDDEN if its session has maxOpen pending questions. If the settings
+// name no approver, admit reads the settings again, because a later stage refuses such requests and
+// must do so by current settings only.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 && !s.settings.settings.ByLogin() {
 		if err := e.readSettings(ctx); err != nil {
@@ -100,10 +101,10 @@ func (s *askState) pendingRecord() schemas.Record {
 	return rec
 }
 
-// takeTurn sets the question's first event. If an approver is at the session, the event is the
-// time at which phones and chats show the question. Otherwise, if phones and chats already show
-// as many questions of the session as the settings allow, the event is the next check of the
-// question's turn. In all other cases it is the next step of the escalation or the deadline.
+// takeTurn sets the question's first event. If an approver is at the session, the event is the time at
+// which phones and chats show the question. If phones and chats already show as many questions of the
+// session as the settings allow, the event is the next check of the question's turn. In all other cases
+// the event is the next step of the escalation or the deadline.
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
@@ -140,9 +141,8 @@ func (e *intake) storePending(ctx context.Context, s *askState) (result, error) 
 // beyond the call. The record must fit into one message after any answer is added.
 const maxReaches = 64 << 10
 
-// withinSize returns reaches, the rules and permissions that an answer may allow beyond the
-// call, or nil if they are larger than maxReaches. Without reaches, an answer can only allow
-// the call itself, once.
+// withinSize returns reaches, or nil if they are larger than maxReaches. Without reaches, an answer can
+// only allow the call itself, once.
 func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
@@ -151,10 +151,10 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request. If an approver holds the input lock (present) and the
-// request is routed to a phone or chat, the event is the time notify, at which phones and chats
-// show the request. In all other cases, and if the deadline is earlier than notify, the event
-// is the next step of its escalation or the deadline.
+// firstEvent returns the first event of a request. If an approver holds the input lock (present) and
+// the request is routed to a phone or chat, the event is the time notify, at which phones and chats
+// show the request. In all other cases, and if the deadline is before notify, the event is the next
+// step of the escalation or the deadline.
 func firstEvent(rec *schemas.Record, present bool, notify time.Time) schemas.Event {
 	present = present && (rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice)
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -163,9 +163,9 @@ func firstEvent(rec *schemas.Record, present bool, notify time.Time) schemas.Eve
 	return nextEvent(rec, createdAt(rec))
 }
 
-// replyMoved replies to a request whose key another write has just used. An existing record
-// gives the reply. If an operator deleted the record, create makes a new record over the
-// deletion marker.
+// replyMoved replies to a request whose key another write has just used. If that write stored a record,
+// the reply comes from the record. If an operator deleted the record, the function create makes a new
+// record over the deletion marker.
 func (e *intake) replyMoved(ctx context.Context, s *askState, create func(revision uint64) (schemas.RequestReply, error)) (schemas.RequestReply, error) {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
@@ -183,7 +183,7 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
 		return nil, notFound(s.key())
-	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that arrived before its request has stored a record with AnyDigest
+	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // AnyDigest is in the record of a withdrawal that arrived before its request
 		return nil, reused(s.key())
 	}
 	s.trace.rejoin(&entry.Record)
@@ -236,9 +236,9 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	return replyDecision(decided, s.key())
 }
 
-// resumeWaiting sets a question's timer again, in case the timer was lost. It also marks the
-// request as no longer detached, because the agent has sent the request again. The returned
-// question may be decided already.
+// resumeWaiting sets a question's timer again, because it may have been lost. It also marks the request
+// as no longer detached, because the agent has sent it again. The returned question may be decided
+// already.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	first := withEarliestEvent(question)
 	err := e.store.Records.Arm(ctx, &first)
@@ -277,7 +277,7 @@ func (e *intake) timeLimit(s *askState) timeLimit {
 	switch {
 	case session.TimeoutSeconds > 0:
 		return timeLimit{schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second}
-	case e.conditions(s).forTeams: // an approver at the session does not decide alone
+	case e.conditions(s).forTeams: // an approver at the session does not decide alone, so the long timeout applies
 		return timeLimit{schemas.TierDisconnected, settings.DisconnectedTimeout()}
 	case s.approverPresent() && lock.Kind != schemas.ClientVoice:
 		return timeLimit{schemas.TierConnected, settings.ConnectedTimeout()}

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// denyWithin is how long the reply to a freeze waits for the denials of pending requests.
-	// It is shorter than the caller's timeout. The background work denies the remaining
-	// requests.
+	// denyWithin is how long the reply to a freeze waits for the denials of pending requests. It is
+	// shorter than the caller's timeout. A goroutine then denies the remaining requests.
 	denyWithin = 4 * time.Second
-	// denyAllWithin bounds the denials in the background. The next sweep denies the requests
-	// that remain.
+	// denyAllWithin bounds the denials that go on after the reply to a freeze. The next sweep denies
+	// the requests that remain.
 	denyAllWithin = 10 * time.Minute
 )
 
-// enforceFreeze denies the pending requests that a freeze covers, waits until every engine
-// obeys the freeze, and then denies the requests that engines have stored meanwhile. After
-// denyWithin it writes its progress to f and returns, and a goroutine does the rest.
+// enforceFreeze denies the pending requests that a freeze covers, and waits until every engine obeys
+// the freeze. Then it denies the requests that engines have stored in the meantime. After denyWithin it
+// returns with its progress in f, and a goroutine does the rest.
 func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)
@@ -58,8 +57,8 @@ func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	f.Denied = int(denied.Load())
 }
 
-// denyBeforeThaw denies the pending requests that any freeze covers, so that no thaw allows any
-// of them. The error is UNAVAILABLE if the time does not suffice.
+// denyBeforeThaw denies the pending requests that any freeze covers, so that no thaw allows any of
+// them. The error is UNAVAILABLE if time runs out.
 func (e *admin) denyBeforeThaw(ctx context.Context) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
@@ -72,9 +71,9 @@ func (e *admin) denyBeforeThaw(ctx context.Context) error {
 	return err
 }
 
-// denyFrozen denies every pending request that a freeze covers, and adds their number to
-// denied. It scans the records and needs no timers. If an engine without the newest freeze
-// stores another request, that request cannot be allowed, and the next sweep denies it.
+// denyFrozen denies every pending request that a freeze covers, and adds their number to denied. It
+// scans the records and needs no timers. A request that an engine stores without knowledge of the
+// newest freeze cannot be allowed, and the next sweep denies it.
 func (e *effects) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
 	if len(e.freezes.now().Freezes) == 0 {
 		return nil

@@ -53,7 +53,7 @@ type handler struct {
 	run func(context.Context, *bus.Call) error
 }
 
-// caller is the sender of a call. The broker has checked its name.
+// caller is the sender of a call. The broker has checked the sender's name.
 type caller struct {
 	name string          // the name of the agent or connector
 	body json.RawMessage // the message as received, byte for byte
@@ -61,8 +61,8 @@ type caller struct {
 	then []func()
 }
 
-// afterReply registers a function that runs after the reply to this call, and also if the
-// handler fails or panics. The last registered function runs first.
+// afterReply registers a function that runs after the reply to this call, even if the handler fails or
+// panics. The last registered function runs first.
 func (c *caller) afterReply(f func()) { c.then = append(c.then, f) }
 
 func (c *caller) replied() {
@@ -93,8 +93,8 @@ func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller
 	}}
 }
 
-// endpoints returns the engine's bus endpoints, one for each verb. Calls that name the same
-// request run one after another; other calls run in parallel.
+// endpoints returns the engine's bus endpoints, one for each verb. Calls that name the same request run
+// one after another; all other calls run in parallel.
 func (e *Engine) endpoints() []bus.Endpoint {
 	handlers := map[string][]handler{} // the handlers by verb
 	for _, h := range e.handlers() {

@@ -1,7 +1,7 @@
-// Package engine decides requests and owns their records. An engine replies to agents and
-// connectors, changes each record by compare-and-set, publishes each change through the outbox,
-// and acts when a timer fires. Any number of engines share the work; every pending request is
-// in a store.
+// Package engine decides requests and owns their records. An engine replies to agents and connectors,
+// changes each record by compare-and-set, publishes each change through the outbox, and acts when a
+// timer fires. Any number of engines can share the work, because all pending requests are in the
+// stores.
 package engine
 
 import (
@@ -21,27 +21,26 @@ import (
 
 // Options configure an engine.
 type Options struct {
-	// Edge is the connection to the NATS account of agents and connectors; Store is the
-	// connection to the account of the stores. On a server without accounts both are the same
-	// connection.
+	// Edge is the connection to the NATS account of agents and connectors, and Store is the connection
+	// to the account of the stores. On a server without accounts they are the same connection.
 	Edge, Store *bus.Conn
 	Replicas    int
 	System      *actors.System
 	Version     string
 	// VoiceTimeout, if not 0, replaces the voice timeout of the settings.
 	VoiceTimeout time.Duration
-	// Host is this machine's name as requests from this machine state it; Home is the home
-	// directory of its user. For a call from another host, the policy uses neither Home nor the
-	// symbolic links of this machine.
+	// Host is this machine's name in requests from this machine, and Home is the home directory of its
+	// user. For a call from another host, the policy uses neither Home nor the symbolic links of this
+	// machine.
 	Host, Home string
 	// Own lists further files and directories of nod, such as an unusual data directory. The
 	// policy denies agents to write them.
 	Own []string
-	// Channels describe the settings of the people connectors that this engine knows. The
-	// engine refuses settings with another connector. If another engine stores such settings,
-	// this engine keeps its earlier settings, and fails at its next start.
+	// Channels describe the settings of the people connectors that this engine knows. The engine
+	// refuses settings for an unknown connector. If another engine stores such settings, this engine
+	// keeps its earlier settings, and fails at its next start.
 	Channels []schemas.ChannelSettings
-	// Projects reads the rules of projects on this machine; nil means that they have none.
+	// Projects reads the rules of projects on this machine; nil means that projects have no rules.
 	Projects ProjectRules
 	// Lease is how long a client or a worker counts as present after its last renewal; 0 means
 	// 30 s. The broker ends the lease, even without a running engine.
@@ -54,8 +53,8 @@ type Options struct {
 	// monotonic clock, to notice that the clock was set or that the machine slept. Tests set
 	// it.
 	Wall func() time.Time
-	// RecordsKept is the age of decisions at which the history goes on in the log; 0 means the age at
-	// which the broker removes records. Tests set it.
+	// RecordsKept is the age from which on decisions are listed from the log instead of the records; 0
+	// means the age at which the broker removes records. Tests set it.
 	RecordsKept time.Duration
 	// Logged, if not nil, is called with each entry that this engine has added to the log. It
 	// must not block.
@@ -69,12 +68,12 @@ const (
 	// openCalls bounds the calls that an engine handles at a time. Further calls get
 	// UNAVAILABLE.
 	openCalls = 4096
-	// callTimeout bounds the work on one call. It is longer than a caller waits, because the
-	// broker may take 10 s to elect a leader; meanwhile the caller repeats the call.
+	// callTimeout bounds the work on one call. It is longer than a caller waits, because the broker may
+	// take 10 s to elect a leader. Meanwhile the caller repeats the call.
 	callTimeout = 15 * time.Second
-	// settingsEvery is the interval at which an engine reads settings and freezes even if the
-	// watch reports no change. An engine that cannot read them for staleAfter allows nothing
-	// without a person.
+	// settingsEvery is the interval at which an engine reads settings and freezes even if the watch
+	// reports no change. An engine that cannot read them for staleAfter allows nothing without a
+	// person.
 	settingsEvery = 5 * time.Second
 	staleAfter    = 15 * time.Second
 	// sweepEvery is the interval of the sweep, which repairs records that lost a timer or a
@@ -106,9 +105,9 @@ type base struct {
 	store   *bus.Store
 	prompts *bus.Prompts
 
-	records  *actors.Lanes // one lane per record: requests, answers, withdrawals, fired timers
-	sessions *actors.Lanes // one lane per call: all calls that do not name a request
-	outbox   *actors.Lanes // one lane per record: the effects of its newest version
+	records  *actors.Lanes // requests, answers, withdrawals and fired timers; one lane per record
+	sessions *actors.Lanes // all calls that do not name a request; one lane per call
+	outbox   *actors.Lanes // the effects of the newest version of a record; one lane per record
 
 	settings     settings
 	freezes      freezeState
@@ -129,8 +128,8 @@ type base struct {
 // holdings stores the permissions and standing answers of sessions and agents.
 type holdings struct{ *base }
 
-// recordLife changes records. It stores a request as a question or as a waiter of another
-// question, decides it, and publishes the decision.
+// recordLife changes records: it stores a request as a question or as a waiter of another question,
+// decides questions, and publishes decisions.
 type recordLife struct {
 	*base
 	holdings *holdings
@@ -168,7 +167,8 @@ type connectors struct {
 	life     *recordLife
 	effects  *effects
 	ahead    scanCache
-	// readingLog has an element while a page of the log is made: decisions go before the history.
+	// readingLog has an element while a page of the log is made. Only one page is made at a time,
+	// because decisions take precedence over the history.
 	readingLog chan struct{}
 }
 
@@ -299,7 +299,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // the watch need not report the changes up to the revision newest
+	e.sessionCache.changed("", newest) // reports of changes up to the revision newest are not needed
 	// Settings and freezes may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
@@ -355,8 +355,8 @@ func (e *Engine) halt(ctx context.Context) error {
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
 
-// Ready returns the reason why the engine cannot serve requests now, or nil: it cannot reach the
-// stores, they have no room, or its settings are so old that it allows nothing without a person.
+// Ready returns nil, or the reason why the engine cannot serve requests now: the stores cannot be
+// reached or have no room, or the settings are so old that nothing is allowed without a person.
 func (e *Engine) Ready(ctx context.Context) error {
 	if _, err := e.store.ReadClock(ctx); err != nil {
 		return err
@@ -374,8 +374,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Pending returns the number of pending questions. It takes the server longer the more there
-// are.
+// Pending returns the number of pending questions. The server lists them to count them, so many
+// questions take longer.
 func (e *Engine) Pending(ctx context.Context) (int, error) {
 	return e.store.Records.CountPending(ctx, "")
 }
@@ -383,8 +383,9 @@ func (e *Engine) Pending(ctx context.Context) (int, error) {
 // Calls returns the statistics of the calls that this engine has served.
 func (e *Engine) Calls() []bus.CallStats { return e.service.Calls() }
 
-// stats returns, for the statistics of the NATS service, the revisions of settings, freezes and
-// sessions that this engine has read. The entry "votes" says that it knows votes.
+// stats returns the engine's part of the NATS service's statistics: the revisions of settings, freezes
+// and sessions that this engine has read. The entry "votes" is the version of votes that this engine
+// knows.
 func (e *Engine) stats() any {
 	return map[string]any{"votes": schemas.TeamsLogins, "settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
 }

@@ -67,8 +67,8 @@ type entitlements struct {
 	revision uint64
 	own      *answers // the standing answers of the session
 	agents   *answers // the standing answers of the session's agent
-	// perms holds the answers in force that name permissions. sources lists, by the grant_id of
-	// an answer in perms, the answers from which that answer was directly or indirectly shared.
+	// perms holds the answers in force that name permissions. For each answer in perms, sources lists
+	// by grant_id the answers from which it was directly or indirectly shared.
 	perms   []*standingEntry
 	sources map[string][]*standingEntry
 }
@@ -80,7 +80,7 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 	owns := async(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
 	h.agents = collect(nil, time.Time{})
 	agents := func() error { return nil }
-	if agent != "" { // a new session has no agent yet
+	if agent != "" { // a new session has no agent
 		agents = async(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
 	known, err := e.sessionCache.get(ctx, sessionKey(session))
@@ -92,9 +92,8 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 	return h, err
 }
 
-// live returns the standing answers in force of the session and its agent, oldest first. An
-// answer that was shared from other answers is in force only while all those other answers are
-// in force.
+// live returns the standing answers in force of the session and its agent, oldest first. A shared
+// answer is in force only while all answers from which it was shared are in force.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {
@@ -108,9 +107,9 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	return all
 }
 
-// beginEntitlements starts to read the entitlements of a request's session, its input lock and
-// the number of its pending questions. The caller must call wait once; wait returns the
-// results.
+// beginEntitlements starts to read the entitlements of a request's session, the session's input lock
+// and the number of its pending questions. The caller must call the returned function wait once, which
+// returns the results.
 func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance

@@ -10,14 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A record stores for each route how long after the request it is asked. The next of these times is
-// the record's next event, so only the record tells which routes have been asked: no engine's
-// memory or clock does.
+// A record stores for each route how long after the request the route is asked. The next of these times
+// is the record's next event. So only the record tells which routes have been asked, and no engine's
+// memory or clock matters.
 
 // escalationRule is a rule of approvers.escalation.
 type escalationRule struct {
 	schemas.Escalation
-	calls *policy.Selection // the tool calls that the rule is for; nil for every request
+	calls *policy.Selection // the tool calls that the rule covers; nil for every request
 }
 
 func compileEscalations(s *schemas.Settings) ([]escalationRule, error) {
@@ -38,9 +38,10 @@ type turn struct {
 	after time.Duration
 }
 
-// turns returns the people whom a request is asked of: those of the first escalation that covers it
-// and has a person who may decide, or else all who may decide. In a person's quiet hours, the
-// stand-in is asked in the person's place, and the person after the quiet hours.
+// turns returns the people who are asked about a request. They come from the first escalation that
+// covers the request and names a person who may decide; without such an escalation, all who may decide
+// are asked. During a person's quiet hours the stand-in is asked instead, and the person is asked after
+// the quiet hours.
 func (e *intake) turns(s *askState) []turn {
 	settings := s.settings.settings
 	may := func(who *schemas.Approver) bool { return mayDecide(who, s.agent, &s.request, s.verdict.Risk) }
@@ -72,8 +73,8 @@ func (e *intake) turns(s *askState) []turn {
 	return all
 }
 
-// escalated returns the people of the first escalation that covers the request and has a person who
-// may decide. Its first step with such a person comes at once.
+// escalated returns the people of the first escalation that covers the request and names a person who
+// may decide. The first step with such a person comes at once.
 func (e *intake) escalated(s *askState, may func(*schemas.Approver) bool) (all []turn) {
 	for _, rule := range s.settings.escalations {
 		if !rule.Wants(s.verdict.Risk) || !e.selects(rule.calls, s.agent, &s.request) {
@@ -98,7 +99,7 @@ func (e *intake) escalated(s *askState, may func(*schemas.Approver) bool) (all [
 	return nil
 }
 
-// addTurn adds a turn, or gives the person's turn in all the earlier time.
+// addTurn adds a turn to the list all. If the person already has a turn, only the earlier time stays.
 func addTurn(all []turn, t turn) []turn {
 	i := slices.IndexFunc(all, func(other turn) bool { return other.who.Name == t.who.Name })
 	if i < 0 {
@@ -116,8 +117,8 @@ func routeAt(rec *schemas.Record, r *schemas.Route) time.Time {
 	return createdAt(rec).Add(time.Duration(r.AfterSeconds) * time.Second)
 }
 
-// comesInTime reports whether a route is asked at all: before the deadline of the question's first
-// call. Calls that join later do not change this.
+// comesInTime reports whether a route's time comes before the deadline of the question's first call.
+// Calls that join later do not change the result.
 func comesInTime(rec *schemas.Record, r *schemas.Route) bool {
 	wait := rec.TimeoutSeconds
 	if len(rec.Waiters) > 0 {
@@ -126,8 +127,8 @@ func comesInTime(rec *schemas.Record, r *schemas.Route) bool {
 	return r.AfterSeconds == 0 || r.AfterSeconds < wait
 }
 
-// isAsked reports whether carriers show a record on this route: its time has come, and the question
-// is neither held back nor left to the approver at the session.
+// isAsked reports whether carriers show a record on this route. The route's time must have come, and
+// the question must be neither held back nor left to the approver at the session.
 func isAsked(rec *schemas.Record, r *schemas.Route) bool {
 	switch next := rec.NextEvent; {
 	case next == nil || next.Kind == schemas.EventDeadline:
@@ -138,8 +139,8 @@ func isAsked(rec *schemas.Record, r *schemas.Route) bool {
 	return false
 }
 
-// nextEvent returns the next event of a question that carriers show: the first time after the time
-// at when further routes are asked or, if there is none, the deadline.
+// nextEvent returns the next event, after the time at, of a question that carriers show. At this event
+// further routes are asked. If no route is left, the event is the deadline.
 func nextEvent(rec *schemas.Record, at time.Time) schemas.Event {
 	next := schemas.Event{Kind: schemas.EventNext}
 	for i := range rec.Routes {

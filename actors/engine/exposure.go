@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// exposures holds the files with secrets that a search would show, for the searches of recent
-// calls, and those that repositories track. The zero value is ready to use, by several goroutines at once.
+// exposures caches the files with secrets that the searches of recent calls would show, and the files
+// that repositories track. The zero value is ready for concurrent use.
 type exposures struct {
 	mu    sync.Mutex
 	found map[policy.Search]*exposure
@@ -17,14 +17,14 @@ type exposures struct {
 
 // exposure lists the exposed files of one search.
 type exposure struct {
-	mu    sync.Mutex // locked during the walk, so that calls with the same search share one walk
+	mu    sync.Mutex // held during the walk, so that calls with the same search share one walk
 	at    time.Time
 	files []string
-	whole bool // false if the search has too many names to find all files
+	whole bool // false if the search names too many files to find all of them
 }
 
-// exposureAge is how long a result is reused. The next walk finds files that were made in that
-// time.
+// exposureAge is how long the result of a walk is reused. Files that are made in this time are found
+// only by the next walk.
 const exposureAge = 5 * time.Second
 
 // look returns the facts about this machine's disk that the verdict on a call depends on.
@@ -45,7 +45,7 @@ func (e *exposures) of(s policy.Search) *exposure {
 	return e.found[s]
 }
 
-// walk returns the result for a search, at most exposureAge old.
+// walk returns the exposed files of a search, as they were at most exposureAge ago.
 func (x *exposure) walk(p *policy.Policy, s policy.Search) (files []string, whole bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

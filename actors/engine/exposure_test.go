@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// secretText is in the files with secrets alone.
+// secretText is only in the files with secrets.
 const secretText = "hunter2"
 
 // diskWithSecrets makes a home directory with a project, another project and secrets, and returns
@@ -48,9 +48,9 @@ func shellCall(t *testing.T, home, project, line string) policy.Call {
 	return policy.Call{ToolName: "Bash", Input: input, Cwd: project, Project: project, Home: home}
 }
 
-// A line that shows a secret, run by the real tools, is never allowed without a question, whether
-// its words lead to the secret through a link, a pattern or an ignored directory, or to a place
-// outside the project.
+// The test runs each line with the real tools. A line that shows a secret is never allowed without a
+// question, whether its words reach the secret through a link, a pattern, an ignored directory or a
+// path outside the project.
 func TestNoLineShowsASecretThroughTheDisk(t *testing.T) {
 	home, project := diskWithSecrets(t)
 	p, err := policy.New(schemas.Permissions{})
@@ -88,8 +88,8 @@ func TestNoLineShowsASecretThroughTheDisk(t *testing.T) {
 	}
 }
 
-// The file tools follow links as a shell command does. If a link in the project leads out of it, nod asks
-// a person before an edit through this link, even if a rule allows edits of the project's files.
+// The file tools follow links as a shell command does. Before an edit through a link that leads out of
+// the project, nod asks a person, even if a rule allows edits of the project's files.
 func TestFileToolsAreJudgedByTheFilesToWhichTheyLead(t *testing.T) {
 	home, project := diskWithSecrets(t)
 	for _, test := range []struct {
@@ -155,8 +155,8 @@ func TestAProjectBehindALinkIsAProject(t *testing.T) {
 	assert.Equal(t, policy.Allow, p.Check(c).Effect)
 }
 
-// A search of a directory skips an ignored directory in it, but a search that also names the
-// ignored directory shows its files.
+// A search of a directory skips an ignored directory in it. If the search also names the ignored
+// directory, it shows the directory's files.
 func TestASearchThatNamesAnIgnoredDirectoryAsks(t *testing.T) {
 	project := t.TempDir()
 	for name, text := range map[string]string{".git/HEAD": "", ".gitignore": "/out/\n", "out/server.key": "TOKEN", "src/a.go": ""} {

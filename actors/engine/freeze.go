@@ -34,8 +34,8 @@ func (b *freezeState) now() *freezeSnapshot {
 	return &freezeSnapshot{r.value, r.began}
 }
 
-// enter returns the freezes for the check of a request. The caller must call leave after its
-// reply to the request. From then on it sends no allow that was checked against these freezes.
+// enter returns the freezes for the check of a request. The caller must call leave after its reply to
+// the request, when it can no longer send an allow that was checked against these freezes.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -72,8 +72,7 @@ func (e *base) loadFreezes(ctx context.Context, key string, _ *reading[schemas.F
 	return f, revision, ignoreNotFound(err)
 }
 
-// readFrozen reads the freezes from the store. They are in force on this engine once it
-// returns.
+// readFrozen reads the freezes from the store. When it returns, they are in force on this engine.
 func (e *base) readFrozen(ctx context.Context) error {
 	_, err := e.freezes.renew(ctx, frozenKey)
 	return err
@@ -83,15 +82,15 @@ func (e *base) readFrozen(ctx context.Context) error {
 // shorter than the caller's timeout. The reply names the engines that do not obey in time.
 const obeyWithin = 2 * time.Second
 
-// freeze stores a freeze for an approver and denies the pending requests that it covers. It
-// replies once every running engine denies new requests, or names the engines that do not deny
-// them yet.
+// freeze stores a freeze for an approver and denies the pending requests that the freeze covers. The
+// reply comes when every running engine denies new requests, or names the engines that do not deny them
+// yet.
 func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, false)
 }
 
-// thaw removes the freezes that an approver names. Before that, it denies the pending requests
-// that any freeze covers. If thaw refuses, the error is FORBIDDEN and states the reason.
+// thaw removes the freezes that an approver names. Before that, it denies the pending requests that any
+// freeze covers. If the approver may not thaw, the error is FORBIDDEN and states the reason.
 func (e *admin) thaw(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, true)
 }
@@ -138,7 +137,7 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 		return schemas.FreezeState{}, err
 	}
 	if !thaw {
-		e.endLeaves(ctx, z.By.Name+"'s freeze") // the revision of the freezes has ended them already; this shows it in lists
+		e.endLeaves(ctx, z.By.Name+"'s freeze") // the freeze has already ended the leaves; endLeaves makes lists show that
 		e.enforceFreeze(ctx, &stored)
 	}
 	return stored, nil
@@ -187,8 +186,8 @@ func (e *base) refuseFrozen(ctx context.Context, agent, session string) error {
 	return e.beginFreezeCheck(ctx)(agent, session)
 }
 
-// A freezeCheck waits until the freezes are read from the store. It returns FORBIDDEN if a
-// freeze covers the session. It may be called at most once.
+// A freezeCheck waits until the freezes are read from the store, and returns FORBIDDEN if a freeze
+// covers the session. It may be called at most once.
 type freezeCheck func(agent, session string) error
 
 func (e *base) beginFreezeCheck(ctx context.Context) freezeCheck {

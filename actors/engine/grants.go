@@ -19,7 +19,7 @@ func agentKey(agent string) string { return "agent." + agent }
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
-		scope = schemas.ScopeSession // an allowed permission counts in the whole session
+		scope = schemas.ScopeSession // an allowed permission always lasts for the session
 	}
 	if scope == "" || scope == schemas.ScopeOnce || d.Outcome != schemas.Allowed {
 		return nil, nil
@@ -48,7 +48,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
-		return nil // bus.Retention after the decision, the broker may have removed an ended standing answer; storing it again would revive it
+		return nil // bus.Retention after the decision, the broker may have removed an ended standing answer, and storing it again would revive it
 	}
 	if err := e.answerCall(ctx, question); err != nil {
 		return fmt.Errorf("store the effects of %s: %w", question.Key, err)
@@ -86,8 +86,8 @@ func (e *holdings) logAnswer(ctx context.Context, kind schemas.LogKind, g *schem
 	return err
 }
 
-// listGrants lists the standing answers, including ended ones. A carrier gets only the answers
-// that its recipient may undo, so a page may be short or even empty although another page
+// listGrants lists the standing answers, including ended ones. For a carrier, it leaves out the answers
+// that the recipient may not undo. A page may therefore be short or even empty although another page
 // follows.
 func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) (schemas.Grants, error) {
 	mayUndo, err := e.undoFilter(ctx, c.name, schemas.From{UserID: q.Recipient})
@@ -119,9 +119,9 @@ func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) 
 	return page, nil
 }
 
-// revoke ends a grant and all grants that were shared from it, and replies once this is stored.
-// Later requests are checked without these grants. A carrier gets NOT_FOUND for a grant that
-// its recipient may not undo.
+// revoke ends a grant and all grants that were shared from it. The reply comes when the end of these
+// grants is stored, so later requests are checked without them. A carrier gets NOT_FOUND for a grant
+// that its recipient may not undo.
 func (e *holdings) revoke(ctx context.Context, c *caller, r *schemas.Revoke) (schemas.Grants, error) {
 	by, from := c.name, schemas.From{}
 	if r.From != nil {

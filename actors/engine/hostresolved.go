@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostResolved handles a host's report about calls that ended at the host without nod. It
-// withdraws their requests. It adds an aftermath if a call ran without an allow, or never ran
-// although it was allowed. It changes only requests of the calling agent.
+// hostResolved handles a host's report about calls that ended at the host without nod, and withdraws
+// their requests. It adds an aftermath if a call ran without an allow, or never ran although it was
+// allowed. It changes only requests of the calling agent.
 func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.HostResolved) (schemas.HostResolvedReply, error) {
 	ids, err := e.resolveByHost(ctx, c.name, p)
 	if err != nil {
@@ -22,8 +22,7 @@ func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.Ho
 	return schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)}, nil
 }
 
-// resolveByHost returns the ids of the requests that it has withdrawn or to which it has added
-// an aftermath.
+// resolveByHost returns the ids of the requests that it has withdrawn or given an aftermath.
 func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
 		return e.withdrawAbandoned(ctx, agent, p)
@@ -60,8 +59,8 @@ func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schema
 	return ids, nil
 }
 
-// timedKeys returns the keys of a session's questions whose timer is set or has fired. It reads
-// the fired timers last, so that it also finds a timer that fires meanwhile. Some of these
+// timedKeys returns the keys of a session's questions whose timer is set or has fired. It reads the
+// fired timers last, because a timer that fires during the reading must not be missed. Some of these
 // questions may be decided.
 func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
@@ -74,8 +73,8 @@ func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, 
 	return slices.Compact(keys), err
 }
 
-// withdrawResolved withdraws a call that has ended at its host. If the call ran without an
-// allow, it adds the aftermath that the call ran.
+// withdrawResolved withdraws a call that has ended at its host. If the call ran without an allow,
+// withdrawResolved adds the aftermath that it ran.
 func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
@@ -105,8 +104,8 @@ type openCall struct {
 	request   schemas.Request
 }
 
-// openCalls returns an agent's pending calls in the questions under the keys, without detached
-// calls.
+// openCalls returns an agent's pending calls in the questions under the given keys. It leaves out
+// detached calls.
 func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
 	var calls []openCall
 	for _, key := range keys {
@@ -138,8 +137,8 @@ func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string
 	return calls, nil
 }
 
-// supersededByHost returns the pending calls that a host's report is about. If the report names
-// a call by its content, only the oldest pending call with that content is returned.
+// supersededByHost returns the pending calls that a host's report covers. If the report names a call by
+// its content, only the oldest pending call with that content is returned.
 func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {
@@ -168,8 +167,9 @@ func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *sch
 	return gone, nil
 }
 
-// digestIgnoringCwd returns the CallDigest of a call without its working directory: the host
-// reports a call after the run, and the call itself may have changed the directory.
+// digestIgnoringCwd returns the CallDigest of a call without its working directory. The directory must
+// not count, because the host reports a call after the run, and the call itself may have changed the
+// directory.
 func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	var details map[string]json.RawMessage
 	if len(r.ActionDetails) > 0 {

@@ -5,13 +5,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Engines of two versions share the stores while they are upgraded one after another. If a stored
-// object has members that this engine does not know, the engine keeps these members (schemas.Later)
-// and allows nothing by the object, because an unknown member may be a limit. The engine still
-// denies, times out, withdraws and revokes.
+// Engines of two versions share the stores during an upgrade. An engine keeps the members of a stored
+// object that it does not know (schemas.Later), and allows nothing by the object, because an unknown
+// member may be a limit. It still denies, times out, withdraws and revokes.
 
-// refuseLater returns UNAVAILABLE for a decision that would allow by a record with unknown members.
-// The caller tries again, and may then reach an engine that knows these members.
+// refuseLater returns UNAVAILABLE for a decision that would allow a request whose record has unknown
+// members. The caller tries again, and may then reach an engine that knows these members.
 func refuseLater(entry *bus.Entry, d *schemas.Decision) error {
 	if d == nil || d.Outcome != schemas.Allowed || !schemas.HasLater(&entry.Record) {
 		return nil
@@ -26,7 +25,7 @@ func limitedLater(g *schemas.StandingAnswer) bool {
 	return g.GrantID != "" && (!known || schemas.HasLater(g))
 }
 
-// setSession copies what the stages need to know of the request's session.
+// setSession copies the facts about the request's session that the stages need.
 func (s *askState) setSession(session *schemas.Session) {
 	s.managed, s.ignores, s.later = session.Permissions != nil, session.Uncontained, schemas.HasLater(session)
 }

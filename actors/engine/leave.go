@@ -17,15 +17,16 @@ import (
 // leavePrefix begins the ids of leaves.
 const leavePrefix = "leave-"
 
-// leaveID returns the id of a session's leave. A session has one leave at a time: a new one replaces the
-// older one under the same key. Ids of different sessions differ, as nod revoke needs it.
+// leaveID returns the id of a session's leave. A new leave replaces the older one of the session,
+// because it has the same id. Different sessions have different ids, so that nod revoke can end one
+// leave.
 func leaveID(session string) string {
 	sum := sha256.Sum256([]byte(session))
 	return leavePrefix + hex.EncodeToString(sum[:8])
 }
 
 // leave stores a leave as a standing answer of its session. The error is FORBIDDEN if the approver may
-// not allow calls of this risk on this connector, or if the session is frozen, and NOT_FOUND if no
+// not allow calls of this risk on this connector, or if the session is frozen. It is NOT_FOUND if no
 // agent has the session.
 func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (schemas.Grants, error) {
 	if r.MaxRisk != schemas.RiskLow && r.MaxRisk != schemas.RiskMedium {
@@ -35,7 +36,7 @@ func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (
 	if err != nil {
 		return schemas.Grants{}, err
 	}
-	if who.ByLogin { // nod cannot ask the issuer whether a person who is away is still in the group
+	if who.ByLogin { // while a person is away, nod cannot ask the issuer whether that person is still in the group
 		return schemas.Grants{}, schemas.Errorf(schemas.CodeForbidden, "%s is an approver only while logged in, and so cannot leave a session to itself", who.Name)
 	}
 	known, err := e.sessionCache.renew(ctx, sessionKey(r.SessionID))
@@ -78,9 +79,9 @@ func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (
 
 func actorOfPerson(by schemas.By) string { return by.Name + "@" + by.Connector }
 
-// leaveBarrier returns the conditions that every allow of this risk has and that a leave given on this
-// connector does not meet, or "" if there is none. A code word counts for one call only, and so do the
-// allows of several people.
+// leaveBarrier returns the conditions of every allow of this risk that a leave from this connector
+// cannot meet, or "". A code word and the allows of several people count for one call only, so no leave
+// meets them.
 func leaveBarrier(s *schemas.Settings, risk schemas.Risk, connector string) string {
 	for _, c := range s.Confirms() {
 		if c.Wants(risk) && len(c.Rules) == 0 && (c.ForTeams() || c.CodeWord() || !c.Accepts(connector)) {
@@ -91,8 +92,8 @@ func leaveBarrier(s *schemas.Settings, risk schemas.Risk, connector string) stri
 }
 
 // checkLeave allows a tool call that no rule decides, if an approver of this call has left its session
-// and the leave covers the call's risk, and counts one use. nod must know all that the call names. Rules, remembered denials and the
-// protection of secrets come before it.
+// and the leave covers the call's risk. It counts one use of the leave. It allows only calls that nod
+// understands fully. Rules, remembered denials and the protection of secrets outrank a leave.
 func (e *intake) checkLeave(ctx context.Context, s *askState) (result, error) {
 	known := s.held.own.byID[leaveID(s.request.SessionID)]
 	v := s.rules.verdict
@@ -101,7 +102,7 @@ func (e *intake) checkLeave(ctx context.Context, s *askState) (result, error) {
 		return result{}, nil
 	}
 	if e.conditions(s).newer {
-		return result{}, nil // people must allow each such call
+		return result{}, nil // people must allow each of these calls
 	}
 	if over, err := e.clock.late(ctx, known.ExpiresAt); over || err != nil {
 		return result{}, err
@@ -119,9 +120,9 @@ func (e *intake) checkLeave(ctx context.Context, s *askState) (result, error) {
 	return decide(v), nil
 }
 
-// useLeave counts one use of the session's leave for a request, by compare-and-set on the stored leave,
-// and reports whether the leave allows the request. A request that has used the leave before is allowed
-// again without another use, until the leave ends.
+// useLeave counts one use of the session's leave for a request, and reports whether the leave allows
+// the request. It changes the stored leave by compare-and-set. A request that has used the leave before
+// is allowed again without another use, until the leave ends.
 func (e *intake) useLeave(ctx context.Context, s *askState, risk schemas.Risk) (used bool, by string, err error) {
 	session := s.request.SessionID
 	_, err = e.holdings.changeAnswer(ctx, sessionKey(session), leaveID(session), func(now *schemas.StandingAnswer) bool {
@@ -129,7 +130,7 @@ func (e *intake) useLeave(ctx context.Context, s *askState, risk schemas.Risk) (
 		again := slices.ContainsFunc(now.UsedBy, func(u schemas.Use) bool { return u.PendingID == s.request.PendingID })
 		live := *now
 		if again {
-			live.Uses = max(live.Uses, 1) // the request has its use already
+			live.Uses = max(live.Uses, 1) // the request's use is counted already
 		}
 		if used = now.Leave != nil && !limitedLater(now) && live.Live(at) && e.leaveCovers(s, now, risk); !used {
 			return false
@@ -148,8 +149,9 @@ func (e *intake) useLeave(ctx context.Context, s *askState, risk schemas.Risk) (
 	return used, by, nil
 }
 
-// leaveCovers reports whether a leave that is in force covers a call of this risk: by its own limits, by
-// what the settings let its approver decide now, and if there was no freeze since it began.
+// leaveCovers reports whether a leave in force covers a call of this risk. The leave's own limits and
+// the present settings for its approver must allow the call, and there must have been no freeze since
+// the leave began.
 func (e *intake) leaveCovers(s *askState, g *schemas.StandingAnswer, risk schemas.Risk) bool {
 	settings := s.settings.settings
 	within := schemas.Approver{MaxRisk: g.Leave.MaxRisk}
@@ -160,14 +162,15 @@ func (e *intake) leaveCovers(s *askState, g *schemas.StandingAnswer, risk schema
 		g.Leave.Freezes == s.freezes.Revision && g.Leave.Freezes == e.freezes.now().Revision
 }
 
-// maxLeaveTitle is the length of a call in the list of a leave's uses, in characters.
+// maxLeaveTitle is the greatest length, in characters, of a call in the list of a leave's uses.
 const maxLeaveTitle = 120
 
 func leaveTitle(r *schemas.Request) string {
 	return cut(strings.TrimSpace(cmp.Or(r.ToolName, string(r.ActionType))+" "+strings.Join(strings.Fields(payloadOf(r)), " ")), maxLeaveTitle)
 }
 
-// endLeaves ends all leaves that are in force. It logs an error: the leaves allow nothing anyway.
+// endLeaves ends all leaves that are in force. It only logs an error, because the freeze that ended the
+// leaves is stored already.
 func (e *admin) endLeaves(ctx context.Context, by string) {
 	keys, err := e.store.Sessions.ListKeys(ctx, standingFilter(sessionKey("*")))
 	if err != nil {

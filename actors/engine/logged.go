@@ -15,14 +15,13 @@ import (
 const (
 	// logPage is the number of log entries that are read for one page of the history.
 	logPage = 1000
-	// overlap is how much later than the end of a record's retention the log's history begins,
-	// because the broker may remove a record a little early.
+	// overlap is the time by which the log's history and the records overlap, because the broker may
+	// remove a record a little early.
 	overlap = 10 * time.Minute
 )
 
-// listLogged replies with a page of the requests of the log whose records are no longer kept. The
-// log does not say to whom a request was routed, so carriers, which see only what was routed to
-// their people, get nothing of it.
+// listLogged replies with a page of the logged requests whose records are no longer kept. Carriers may
+// not read the log, because the log does not say to whom a request was routed.
 func (e *connectors) listLogged(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	if !seesAll(c.name) {
 		return schemas.Page{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into the log")
@@ -59,7 +58,7 @@ func (e *connectors) listLogged(ctx context.Context, c *caller, q *schemas.Query
 	return page, fillLogged(&page, listed)
 }
 
-// logCursor returns the sequence before which a page ends. The first page ends where the records
+// logCursor returns the sequence before which a page ends. The first page ends where the kept records
 // begin.
 func (e *connectors) logCursor(ctx context.Context, after string) (uint64, error) {
 	if after == "" {
@@ -68,7 +67,7 @@ func (e *connectors) logCursor(ctx context.Context, after string) (uint64, error
 	return afterCursor(after)
 }
 
-// fillLogged adds requests to a page, as many as one message allows.
+// fillLogged adds requests to a page, as many as fit into one message.
 func fillLogged(page *schemas.Page, listed []*loggedRequest) error {
 	size, last := 0, (*loggedRequest)(nil)
 	for _, r := range listed {
@@ -91,7 +90,7 @@ func fillLogged(page *schemas.Page, listed []*loggedRequest) error {
 	return nil
 }
 
-// goOnAfter ends a page with a request: the next one has those before it.
+// goOnAfter makes a request the last of a page. The next page has the requests before it.
 func goOnAfter(page *schemas.Page, last *loggedRequest) {
 	page.Next, page.Log.Reached = strconv.FormatUint(last.Sequence, 10), last.stored
 }

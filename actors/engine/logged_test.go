@@ -9,10 +9,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// While one page of the log is made, the next one waits within its context, and reads nothing.
+// Only one page of the log is made at a time. A second query waits until its context ends, and reads
+// nothing.
 func TestPagesOfTheLogAreMadeOneAfterAnother(t *testing.T) {
 	t.Parallel()
-	e := newEngine(Options{}).connectors // without stores, so a read would panic
+	e := newEngine(Options{}).connectors // this engine has no stores, so a read would panic
 	e.readingLog <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

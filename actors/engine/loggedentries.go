@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// loggedRequest is a request of the log while its page is made.
+// loggedRequest is a request from the log while a page of the history is made.
 type loggedRequest struct {
 	schemas.LoggedRequest
 	stored time.Time
@@ -19,9 +19,9 @@ type loggedRequest struct {
 	gone   bool // the request belongs on no page of the log
 }
 
-// requestsIn returns the requests that were asked or decided in some entries, the oldest first.
-// Requests that were decided at once, without a record, are left out. If prefix is not empty, it
-// begins the ids of all.
+// requestsIn returns the requests that were asked or decided in the given entries, the oldest first. It
+// leaves out requests that were decided at once, without a record. If prefix is not empty, only
+// requests whose ids begin with it are returned.
 func requestsIn(entries []bus.PastEntry, prefix string) []*loggedRequest {
 	var found []*loggedRequest
 	for i := range entries {
@@ -31,7 +31,7 @@ func requestsIn(entries []bus.PastEntry, prefix string) []*loggedRequest {
 		}
 		switch entry.Kind {
 		case schemas.LogAsked:
-			if len(matching(found, entry, entry.At)) == 0 { // an entry may be there twice
+			if len(matching(found, entry, entry.At)) == 0 { // the log may have an entry twice
 				found = append(found, &loggedRequest{stored: entry.Stored, asked: true, LoggedRequest: schemas.LoggedRequest{
 					Sequence: entry.Sequence, SessionID: entry.SessionID, PendingID: entry.PendingID, Agent: entry.Actor,
 					ToolName: entry.ToolName, Digest: entry.Digest, AskedAt: entry.At, Request: entry.Request, Redacted: entry.Redacted,
@@ -49,8 +49,8 @@ func requestsIn(entries []bus.PastEntry, prefix string) []*loggedRequest {
 	return found
 }
 
-// addDecided adds a decision to its request, which it moves to the place of the decision. Each
-// decision is in a request of its own, even if an agent has used an id again.
+// addDecided adds a decision to its request, and moves the request to the place of the decision. A
+// request has one decision; another decision under the same id makes another request.
 func addDecided(found []*loggedRequest, entry *bus.PastEntry) []*loggedRequest {
 	var r *loggedRequest
 	same := matching(found, entry, entry.AskedAt)
@@ -59,7 +59,7 @@ func addDecided(found []*loggedRequest, entry *bus.PastEntry) []*loggedRequest {
 		case other.Decided == nil:
 			r = other
 		case other.decidedBy(entry):
-			return found // the entry is there twice
+			return found // the log has the entry twice
 		}
 	}
 	if r == nil {
@@ -77,14 +77,14 @@ func addDecided(found []*loggedRequest, entry *bus.PastEntry) []*loggedRequest {
 	return found
 }
 
-// decidedBy reports whether the request has the decision of an entry. The time of a decision is by the
-// engine's clock.
+// decidedBy reports whether the request has the decision of an entry: the same outcome at the same time
+// of the engine's clock.
 func (r *loggedRequest) decidedBy(entry *bus.PastEntry) bool {
 	return r.Decided != nil && r.Decided.Outcome == entry.Outcome && r.Decided.At.Equal(entry.At)
 }
 
-// lacksQuestion reports whether the request's question is not among the entries that were read. A
-// request that was decided at once was no question.
+// lacksQuestion reports whether the request was asked as a question that is not among the entries that
+// were read. It reports false for a request that was decided at once.
 func (r *loggedRequest) lacksQuestion() bool {
 	atOnce := r.Decided != nil && r.Decided.By.Kind == schemas.ByPolicy && r.Decided.At.Sub(r.AskedAt) < askedEarly
 	return !r.asked && !r.AskedAt.IsZero() && !atOnce
@@ -94,7 +94,7 @@ func (r *loggedRequest) addQuestion(asked bool, request json.RawMessage, redacte
 	r.asked, r.Request, r.Redacted = asked, request, redacted
 }
 
-// decider returns who decided, by the texts of actorOf.
+// decider returns who decided, from the text that actorOf has logged.
 func decider(entry *bus.PastEntry) schemas.By {
 	kind := schemas.ByKind(entry.Actor)
 	switch kind {
@@ -110,8 +110,8 @@ func decider(entry *bus.PastEntry) schemas.By {
 	return by
 }
 
-// addLater adds what happened after a decision to the newest decided request with the id: the end of
-// the call at its host, or of its command.
+// addLater adds an event after the decision to the newest decided request with the entry's id. The
+// event is the end of the call at its host, or the end of its contained command.
 func addLater(found []*loggedRequest, entry *bus.PastEntry) {
 	var r *loggedRequest
 	for _, other := range found {
@@ -125,7 +125,7 @@ func addLater(found []*loggedRequest, entry *bus.PastEntry) {
 	switch {
 	case entry.Kind == schemas.LogRan && entry.Run != nil && entry.Digest == r.Digest:
 		r.Run = entry.Run
-	case entry.Kind == schemas.LogAftermath && entry.Aftermath != nil: // its digest may be that of the question that the request had joined
+	case entry.Kind == schemas.LogAftermath && entry.Aftermath != nil: // the entry may have the digest of the question that the request had joined
 		same := func(a schemas.Aftermath) bool { return a.Kind == entry.Aftermath.Kind }
 		if !slices.ContainsFunc(r.Aftermath, same) {
 			r.Aftermath = append(r.Aftermath, *entry.Aftermath)
@@ -133,8 +133,8 @@ func addLater(found []*loggedRequest, entry *bus.PastEntry) {
 	}
 }
 
-// matching returns the requests that an entry is about. The agent chooses the id and the time of a
-// question, and may use both again, so the content counts too.
+// matching returns the requests that an entry is about. It also compares the digests, because an agent
+// chooses the id and the time of a question, and may use the same id and time twice.
 func matching(found []*loggedRequest, entry *bus.PastEntry, asked time.Time) (those []*loggedRequest) {
 	for _, r := range found {
 		if sameKey(r, entry) && r.Digest == entry.Digest && (asked.IsZero() || r.AskedAt.Equal(asked)) {

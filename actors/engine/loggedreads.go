@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// logAhead bounds the newer entries that are read for what happened to a page's requests
-	// after its entries.
+	// logAhead bounds the newer entries that are read to find what happened to a page's requests later.
 	logAhead = 2000
-	// aheadSessions is the largest number of sessions whose newer entries the server picks out.
-	// With more, it sends the entries of all sessions.
+	// aheadSessions is the largest number of sessions by which the server filters the newer entries.
+	// For more sessions, the entries of all sessions are read.
 	aheadSessions = 64
-	// askedNear bounds the entries of a session among which the question of a decision is looked
-	// for, askedReads times for one page. They begin askedEarly before the question's time, which
+	// askedNear bounds the entries of a session that one read searches for a question, and askedReads
+	// bounds these reads for one page. A read begins askedEarly before the time of the question, which
 	// is by the agent's clock.
 	askedNear  = 256
 	askedReads = 4
 	askedEarly = time.Minute
-	// questionSessions bounds the sessions in which the questions of a page are looked for: each
-	// costs the broker a consumer.
+	// questionSessions bounds the sessions in which the questions of a page are searched, because each
+	// session costs the broker a consumer.
 	questionSessions = 64
 )
 
-// completeLogged adds to the requests of a page what other entries of the log say about them, and
-// marks those that belong on no page of the log.
+// completeLogged completes the requests of a page from other entries of the log, and marks the requests
+// that belong on no page of the log.
 func (e *connectors) completeLogged(ctx context.Context, found []*loggedRequest) error {
 	errs := make([]error, len(found))
 	each(len(found), func(i int) { errs[i] = e.checkRecord(ctx, found[i]) })
@@ -41,9 +40,9 @@ func (e *connectors) completeLogged(ctx context.Context, found []*loggedRequest)
 	return errors.Join(errs...)
 }
 
-// newestOf returns the newest requests that belong on a page, at most limit of them, and the oldest
-// last. It ends before the questions of more than questionSessions sessions must be looked for. more
-// reports that there are others.
+// newestOf returns up to limit of the newest requests that belong on a page, the oldest last. It
+// returns fewer if the questions of more than questionSessions sessions would have to be searched. more
+// means that further requests remain.
 func newestOf(found []*loggedRequest, limit int) (page []*loggedRequest, more bool) {
 	sessions := map[string]bool{}
 	for _, r := range slices.Backward(found) {
@@ -64,8 +63,8 @@ func newestOf(found []*loggedRequest, limit int) (page []*loggedRequest, more bo
 	return page, false
 }
 
-// readLater reads the entries after a page. A request of the page that is decided there is on a
-// newer page, or has a record.
+// readLater reads the entries after a page. It drops a request of the page that is decided in these
+// entries, because a newer page or the records list that request.
 func (e *connectors) readLater(ctx context.Context, found []*loggedRequest, before uint64) error {
 	var sessions []string
 	for _, r := range found {
@@ -105,7 +104,7 @@ func (e *connectors) readLater(ctx context.Context, found []*loggedRequest, befo
 			repeated = repeated || r.decidedBy(entry)
 			r.gone = r.gone || r.Decided == nil && entry.Decision == nil
 		}
-		if !repeated { // what happens from now on is about another request with this id
+		if !repeated { // later entries with this id are about another request
 			passed[key] = true
 		}
 	}
@@ -120,7 +119,7 @@ func (e *connectors) readLater(ctx context.Context, found []*loggedRequest, befo
 	return nil
 }
 
-// checkRecord marks a request as gone if its record is still kept: the list of the records has it.
+// checkRecord drops a request whose record is still kept, because the history lists it from the record.
 func (e *connectors) checkRecord(ctx context.Context, r *loggedRequest) error {
 	if r.Decided != nil && e.clock.now().Sub(r.Decided.At) > bus.Retention+overlap {
 		return nil
@@ -134,14 +133,15 @@ func (e *connectors) checkRecord(ctx context.Context, r *loggedRequest) error {
 	}
 	request, err := requestOf(&entry.Record)
 	if err != nil || !request.CreatedAt.Equal(r.AskedAt) || entry.Record.Digest != r.Digest {
-		return nil // the id was used again
+		return nil // the record is of another request with the same id
 	}
 	d := ownDecision(&entry)
 	r.gone = r.Decided == nil || d != nil && d.Outcome == r.Decided.Outcome && d.DecidedAt.Equal(r.Decided.At)
 	return nil
 }
 
-// findQuestions adds the requests' bytes, if their questions are not among the page's entries.
+// findQuestions adds the questions' content to the requests whose questions are not among the page's
+// entries.
 func (e *connectors) findQuestions(ctx context.Context, found []*loggedRequest) error {
 	missing := map[string][]*loggedRequest{}
 	for _, r := range found {
@@ -155,8 +155,8 @@ func (e *connectors) findQuestions(ctx context.Context, found []*loggedRequest) 
 	return errors.Join(errs...)
 }
 
-// findAsked is findQuestions for one session. It reads the entries near the time of each question,
-// askedReads times at most.
+// findAsked does the work of findQuestions for one session. It reads the entries near the time of each
+// question, at most askedReads times.
 func (e *connectors) findAsked(ctx context.Context, session string, missing []*loggedRequest) error {
 	slices.SortFunc(missing, func(a, b *loggedRequest) int { return a.AskedAt.Compare(b.AskedAt) })
 	for read := 0; read < askedReads && len(missing) > 0; read++ {

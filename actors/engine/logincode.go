@@ -10,9 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxSpent bounds the remaining lifetime of a login code that is reported as used, because the
-// engine stores the code until the code expires. spentSlack is added to that time, because
-// clocks differ.
+// maxSpent bounds the remaining lifetime of a login code that is reported as used, because the engine
+// stores the use until the code expires. spentSlack is added to that time, because clocks differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute
@@ -22,16 +21,16 @@ func passKey(code string) string  { return "pass." + schemas.HashCode(code) }
 func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 func loginKey(code string) string { return "login." + schemas.HashCode(code) }
 
-// loginCode handles the uses of login codes. A carrier requests a code for an approver. The web
-// inbox redeems that code. Login codes that the web inbox has signed itself are only checked or
-// marked as used; so are the ids of messages that a carrier has received. The web inbox also reads
-// and writes the logins of its sessions at an issuer.
+// loginCode handles login codes. A carrier requests a code for an approver, and the web inbox redeems
+// it. Codes that the web inbox has signed itself, and ids of messages that a carrier has received, are
+// only checked or marked as used. The web inbox also reads and writes the logins of its sessions at an
+// issuer.
 func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	isWeb := c.name == schemas.ConnectorWeb
 	switch {
 	case p.Code != "" && p.Op != "" && (isWeb || !schemas.IsViewer(c.name)):
 		if !isWeb {
-			p.Code = c.name + "/" + p.Code // no carrier can mark a code of the web inbox, or another carrier's message
+			p.Code = c.name + "/" + p.Code // the prefix keeps a carrier from marking a code of the web inbox or another carrier's message
 		}
 		switch {
 		case p.Op == schemas.CheckLoginCode:
@@ -95,9 +94,9 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 	return p, err
 }
 
-// spend marks as used a login code that the web inbox has signed itself, or the id of a message. If several tries use
-// the same code, exactly one try gets a reply without Spent. If that try is repeated, it gets
-// the same reply again.
+// spend marks as used a login code that the web inbox has signed itself, or the id of a message. If
+// several tries use the same code, exactly one try gets a reply without Spent. A repetition of that try
+// gets the same reply.
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
@@ -139,8 +138,8 @@ func (e *admin) readCode(ctx context.Context, key string) (p schemas.LoginCode, 
 	return p, revision, err
 }
 
-// storeLogin writes or removes the login of a web session. Of several writers from the same
-// revision one succeeds; the others get CONFLICT.
+// storeLogin writes or removes the login of a web session. If several writers start from the same
+// revision, one succeeds, and the others get CONFLICT.
 func (e *admin) storeLogin(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	stored := schemas.LoginCode{Type: schemas.TypeLoginCode, Sealed: p.Sealed, Until: p.Until}
 	left := p.Until.Sub(e.clock.now())
@@ -152,7 +151,7 @@ func (e *admin) storeLogin(ctx context.Context, p *schemas.LoginCode) (schemas.L
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a login is stored until the end of its session, for at most %s", schemas.FormatDuration(maxSpent))
 	default:
 		revision := p.Revision
-		if revision == 0 { // the key of a removed login has a revision of its own
+		if revision == 0 { // the write must name the revision of the removed login's key
 			var old schemas.LoginCode
 			at, err := e.store.Settings.Get(ctx, key, &old)
 			if !errors.Is(err, bus.ErrNotFound) {

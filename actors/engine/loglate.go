@@ -9,14 +9,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// lateNear bounds the entries of a session among which an earlier copy of a late entry is looked for.
+// lateNear bounds the entries of a session that are searched for an earlier copy of a late entry.
 const lateNear = 1000
 
-// appendOnce adds an entry about something that happened at the broker time since. The log drops a
-// repetition for an hour only, and each later version of a record brings its entries again. So if since
-// is longer ago, appendOnce looks for the entry in the log first. If the session has had more than
-// lateNear entries since that time, the log may get the entry twice. first reports whether the log has a
-// new entry.
+// appendOnce adds an entry about an event at the broker time since. Each later version of a record
+// brings the entry again, and the log drops a repetition only for an hour. So if the event is older,
+// appendOnce first searches the log for the entry. If the session has more than lateNear entries since
+// the event, the log may get the entry twice. first reports whether the log has a new entry.
 func (e *effects) appendOnce(ctx context.Context, id string, line schemas.LogEntry, since time.Time) (first bool, err error) {
 	if e.clock.now().Sub(since) > replacedWithin {
 		near, err := e.store.Log.Since(ctx, since.Add(-askedEarly), line.SessionID, lateNear)

@@ -11,24 +11,24 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// noticesKept is how long the engine keeps a session's notices after the newest of them.
+// noticesKept is how long the engine keeps a session's notices after the newest one.
 const noticesKept = 24 * time.Hour
 
 // keepNoticeWithin is the time limit for keeping a notice.
 const keepNoticeWithin = time.Second
 
-// maxNotice bounds the text of a notice, in characters: it contains texts of agents.
+// maxNotice bounds the text of a notice, in characters, because agents write parts of the text.
 const maxNotice = 300
 
 func noticesKey(agent, session string) string { return "notices." + agent + "." + session }
 
-// notify sends a notice to an agent's session, and keeps it until the agent takes it. That a question is
-// shown is not kept, because it is news only while the agent waits. A failure to keep a notice is only
-// logged, because a notice has no effect on decisions and must not hold up what has.
+// notify sends a notice to an agent's session, and keeps the notice until the agent takes it. The
+// notice that a question is shown is not kept, because it is news only while the agent waits. A failure
+// to keep a notice is only logged, because notices must not delay decisions.
 func (e *base) notify(ctx context.Context, agent, session, id string, kind schemas.NoticeKind, text string) error {
 	n := schemas.Notice{Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: noticeText(text)}
 	if kind != schemas.NoticeShown {
-		fresh, err := e.keepNotice(ctx, agent, n) // before it is sent, because who hears of it then takes it
+		fresh, err := e.keepNotice(ctx, agent, n) // the notice is kept first, because the agent takes it as soon as it hears of it
 		if err != nil {
 			e.Log.Warn("engine: a notice was not kept", "agent", agent, "session", session, "kind", kind, "error", err)
 			return nil
@@ -49,8 +49,9 @@ func noticeText(text string) string {
 	return string(runes)
 }
 
-// keepNotice keeps a notice, after the session's others. It returns false if the session has or had the
-// same notice about the same request: the outbox sends one for each version of a record.
+// keepNotice adds a notice to the kept notices of its session. It returns false if the session has or
+// had the same notice about the same request, because the outbox sends the notice for each version of a
+// record.
 func (e *base) keepNotice(ctx context.Context, agent string, n schemas.Notice) (fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, keepNoticeWithin)
 	defer cancel()
@@ -72,8 +73,8 @@ func (e *base) keepNotice(ctx context.Context, agent string, n schemas.Notice) (
 	return fresh, err
 }
 
-// takeNotices replies with the notices kept for a session of the calling agent, and marks them as taken.
-// If the reply is lost, they are lost too.
+// takeNotices replies with the notices kept for a session of the calling agent, and marks them as
+// taken. A lost reply loses the notices.
 func (e *holdings) takeNotices(ctx context.Context, c *caller, q *schemas.Query) (schemas.Notices, error) {
 	reply := schemas.Notices{Type: schemas.TypeNotices, Notices: []schemas.Notice{}}
 	if q.SessionID == "" {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// readWithin bounds the time for reading the file that a call writes. A file system that hangs
-	// must not hold the question back.
+	// readWithin bounds the time for reading the file that a call writes, because a file system that
+	// hangs must not delay the question.
 	readWithin = time.Second
 	// maxReading bounds the files that are read at the same time, so that a file system that hangs
 	// does not use up threads.
@@ -22,14 +22,15 @@ func (e *base) isLocal(r *schemas.Request) bool {
 	return e.Host != "" && (r.Host == "" || r.Host == e.Host)
 }
 
-// readFile compares a call with the file that it writes, because a person will be asked. What it
-// finds is for people and changes only the words of the verdict. Without it they see the call alone.
+// readFile compares a call with the file that the call writes, for the person who will be asked. The
+// result changes only the words of the verdict. If the file cannot be read in time, people see the call
+// alone.
 func (e *intake) readFile(ctx context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || !e.isLocal(&s.request) || !policy.WritesFile(s.rules.call) {
 		return result{}, nil
 	}
 	p := s.rules.policy
-	if p == nil { // the settings may be old, or the project's rules cannot be read: one of them may forbid the reading
+	if p == nil { // the rules are unknown, and one of them may forbid reading the file
 		s.plan.onDisk = &schemas.DiskFile{Note: "nod is not sure of its rules"}
 		return result{}, nil
 	}
@@ -41,7 +42,7 @@ func (e *intake) readFile(ctx context.Context, s *askState) (result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	key, call := s.key(), s.rules.call // a late read must not use the state of the request
+	key, call := s.key(), s.rules.call // a read that ends late must not use the request's state
 	found := make(chan policy.Written, 1)
 	go func() {
 		defer func() {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person is told why a write was not compared: all readers are busy, or nod may not know all rules,
-// of which one may forbid the reading. A call that writes no file gets no note and no reader.
+// A person is told why a write was not compared with its file: all readers are busy, or nod may not
+// know all rules. A call that writes no file gets no note and no reader.
 func TestACallThatIsNotComparedSaysWhy(t *testing.T) {
 	pol, err := policy.New(schemas.Permissions{})
 	require.NoError(t, err)

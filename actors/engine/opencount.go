@@ -11,8 +11,8 @@ const (
 	// cached. The server lists the questions to count them, which is slow only for many
 	// questions.
 	cacheFrom = 128
-	// countedFor is the age at which a cached count is read again from the server; countWithin
-	// is the time limit for this reading.
+	// countedFor is the age at which a cached count is read again from the server. countWithin is the
+	// time limit for reading a count.
 	countedFor  = time.Second
 	countWithin = 5 * time.Second
 )
@@ -29,8 +29,8 @@ type openCounts struct {
 	count func(ctx context.Context, session string) (int, error)
 	// limit returns how many of a session's questions phones and chats show at a time.
 	limit func() int
-	// shrank is called after a cached count was used and the next count is small or
-	// fails: requests may have used a count that was too high.
+	// shrank is called if a cached count was used and the next count is small or fails, because
+	// requests may have used a count that was too high.
 	shrank func(ctx context.Context, session string)
 	start  func(func(context.Context))
 
@@ -42,7 +42,7 @@ type openCounts struct {
 // to date.
 type openCount struct {
 	n    int
-	used bool // a request has used the count since it was last read from the server
+	used bool // whether a request has used the count since the last reading from the server
 }
 
 func (o *openCounts) of(ctx context.Context, session string) (int, error) {

@@ -50,9 +50,9 @@ func (c *countedSession) asks(t *testing.T) int {
 	return n
 }
 
-// Each request to a session with few questions counts the questions. For a session with many
-// questions, all requests within a second share one count. This count includes new questions of
-// this engine at once, and new questions of other engines after a second.
+// Each request to a session with few questions counts the questions. In a session with many questions,
+// all requests within a second share one count. New questions of this engine are added to the shared
+// count at once, and those of other engines after a second.
 func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, cacheFrom-2, 10)
@@ -70,7 +70,7 @@ func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 		time.Sleep(2 * countedFor)
 		synctest.Wait()
 		c.mu.Lock()
-		require.Empty(t, c.by) // without requests, the count is forgotten
+		require.Empty(t, c.by) // without requests, the count is dropped
 		c.mu.Unlock()
 		c.sees(func() {
 			require.Zero(t, c.dispersals)
@@ -79,8 +79,8 @@ func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 	})
 }
 
-// shrank is called within a second if a cached count was used and the session has become small
-// or cannot be counted.
+// After a cached count was used, shrank is called within a second if the session has become small or
+// cannot be counted.
 func TestShrankIsCalledOnceALargeSessionIsSmall(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestShrankIsCalledOnceALargeSessionIsSmall(t *testing.T) {
 	}
 }
 
-// A cached count misses the questions that other engines add and end, so a count near the
-// number of questions that phones show is not cached.
+// A count near the number of questions that phones show is not cached, because a cached count misses
+// the questions that other engines add and end.
 func TestACountNearTheLimitIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, cacheFrom, cacheFrom)

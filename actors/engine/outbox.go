@@ -25,8 +25,9 @@ func (e *effects) takeVersion(d *bus.Delivery) {
 }
 
 const (
-	// othersAfter and othersTries bound how often a version of a record that this engine cannot read is
-	// offered again: another engine may be of the later version that wrote it.
+	// othersAfter is the pause before a version of a record that this engine cannot read is offered
+	// again, and othersTries bounds the offers. Another engine, of the later version that wrote the
+	// record, may read it.
 	othersAfter = 2 * time.Second
 	othersTries = 30
 )
@@ -40,17 +41,16 @@ func (e *effects) leaveToOthers(d *bus.Delivery, err error) {
 	d.Refuse()
 }
 
-// handleVersion publishes the effects of one version of a record, at least once: to the agent,
-// then to viewers, carriers and the log. Each version has its own delivery, and engines may
-// handle versions out of order. Every message therefore contains the revision, and receivers
-// ignore older ones.
+// handleVersion publishes the effects of one version of a record at least once: to the agent, then to
+// viewers, carriers and the log. Engines may handle the versions of a record out of order. So every
+// message contains the revision, and receivers ignore older revisions.
 func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.life.promptOf(entry)
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // the agent and the carriers get the versions of the question that this request has joined
+	if rec.Joined != "" { // the agent and the carriers get the versions of the joined question instead
 		if rec.Terminal() {
 			err = e.life.view(prompt)
 		}
@@ -84,12 +84,11 @@ func (e *recordLife) view(p schemas.Prompt) error {
 	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), &p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
-// queuePrompts queues a prompt for each of the record's routes to a carrier that may show it
-// already.
+// queuePrompts queues a prompt for each route of the record on which a carrier may show it now.
 func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	for _, r := range rec.Routes {
 		if schemas.IsViewer(r.Connector) || r.Failed || !isAsked(rec, &r) {
-			continue // the request is not shown there yet, or it ended before it was shown
+			continue // the request is not shown on this route yet, or ended before it was shown
 		}
 		p := prompt
 		p.Connector, p.Recipient = r.Connector, r.Recipient
@@ -102,8 +101,8 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 	return nil
 }
 
-// logVersion logs a new request, or the decision once the request has ended; told is the time at which
-// the outbox told the agent.
+// logVersion logs a new request, or the decision once the request has ended. The outbox told the agent
+// at the time told.
 func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt, told time.Time) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -127,8 +126,8 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	return err
 }
 
-// logAsked logs a question once. A question that is decided before the delivery of its first version
-// is logged with its decision. A request that was decided at once was no question.
+// logAsked logs a question once. A question that is decided before the delivery of its first version is
+// logged with its decision. A request that was decided at once is not logged as a question.
 func (e *effects) logAsked(ctx context.Context, entry bus.Entry, line schemas.LogEntry, d *schemas.Decision) error {
 	rec := &entry.Record
 	id := logID(&entry) + ".asked"
@@ -148,13 +147,13 @@ func (e *effects) logAsked(ctx context.Context, entry bus.Entry, line schemas.Lo
 	return err
 }
 
-// replacedWithin is the time after a question in which an engine that handles its decision logs the
-// question too. It is shorter than the hour for which the log drops a repetition, because another
-// engine may have logged the question.
+// replacedWithin is the age up to which a question is logged together with its decision. It is shorter
+// than the hour for which the log drops repetitions, because another engine may have logged the
+// question.
 const replacedWithin = 50 * time.Minute
 
-// logID begins the ids of a request's log entries. A pending_id may be used again, so the id contains
-// the request's own deadline.
+// logID begins the ids of a request's log entries. It contains the request's own deadline, because
+// agents may use a pending_id again.
 func logID(entry *bus.Entry) string {
 	return entry.Key + "." + strconv.FormatInt(ownDeadline(entry).UnixNano(), 36)
 }
@@ -192,7 +191,7 @@ func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	return e.promptWith(entry, r), nil
 }
 
-// promptWith is promptOf for a caller that has decoded the request already.
+// promptWith does the work of promptOf for a caller that has already decoded the request.
 func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
@@ -237,9 +236,9 @@ func (e *effects) takeDue(d *bus.Delivery) {
 	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// handleTimer handles a fired timer of a pending record. If the timer was set for the record's
-// next event or for a waiter's deadline, that event is due, whatever this machine's clock says.
-// Otherwise the timer is set again.
+// handleTimer handles a fired timer of a pending record. If the timer was set for the record's next
+// event or for a waiter's deadline, that event is due, whatever this machine's clock says. A timer for
+// any other event is set again.
 func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
@@ -261,7 +260,7 @@ func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b
 func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schemas.Event) error {
 	switch event.Kind {
 	case schemas.EventDeadline:
-	case schemas.EventNext: // after an outage, missed steps follow one another at once
+	case schemas.EventNext: // after an outage, all missed steps are done at once, one after another
 		return e.life.step(ctx, entry, nextEvent(&entry.Record, event.At))
 	default:
 		return e.escalate(ctx, entry)
@@ -274,9 +273,9 @@ func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schema
 	return nil
 }
 
-// escalate handles the time at which phones and chats may show a request: the approver at the
-// session has not answered, or a question that was held back may have its turn. If its turn has
-// not come, escalate schedules the next check.
+// escalate handles the time at which phones and chats may show a request, because the approver at the
+// session has not answered, or because a question that was held back may have its turn. If it is not
+// the question's turn, escalate schedules the next check.
 func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
@@ -288,25 +287,24 @@ func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	return e.life.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
-// step sets a question's next event. It sets the timer before it writes the record. If the
-// engine dies in between, the record still has the old event. The engine that handles the old
-// event again then calls step again.
+// step sets a question's next event. It sets the timer before it writes the record. If the engine dies
+// in between, the record still has the old event, and the engine that handles the old event calls step
+// again.
 func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // after ErrMoved, the queue delivers the timer again
+	return err // after ErrMoved, the queue delivers the fired timer again
 }
 
 // errRearmed makes the queue deliver a fired timer again.
 var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
 // rearm sets the timer for an entry's next event or, if that is earlier, the first deadline of a
-// waiter. It returns errRearmed until a later delivery
-// finds the new timer. While the server finishes firing an older timer, it may remove the new
-// timer. The new timer therefore counts only once it was found.
+// waiter. It returns errRearmed until a later delivery finds the new timer, because the server may
+// remove a new timer while it finishes firing an older one.
 func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
 	first := withEarliestEvent(entry)
 	armed, err := e.store.Records.Armed(ctx, &entry)

@@ -19,8 +19,8 @@ const (
 
 func pairingKey(connector string) string { return "pairing." + connector }
 
-// pair opens a pairing for an inbox, or returns its state. For a carrier, pair claims the
-// pairing whose code a person has sent to that carrier.
+// pair opens a pairing for an inbox, or returns the state of the pairing. For a carrier, pair claims
+// the pairing whose code a person has sent to that carrier.
 func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (p schemas.Pairing, err error) {
 	switch inbox := schemas.IsViewer(c.name); {
 	case !inbox && request.Code != "" && request.From != nil:
@@ -39,7 +39,7 @@ func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (
 	return p, err
 }
 
-// openPairing opens a pairing on a connector, in place of an older one.
+// openPairing opens a pairing on a connector. It replaces an older pairing.
 func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
 	open, _, err := bus.Change(ctx, e.store.Settings, pairingKey(p.Connector), func(stored *schemas.Pairing, _ bool) (bus.Edit, error) {
 		*stored = schemas.Pairing{

@@ -38,8 +38,8 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// resolver returns the policy.Resolver, which follows symbolic links, for the machine of a
-// request. It fails for another machine, because this engine cannot read links there.
+// resolver returns a policy.Resolver that follows symbolic links on the machine of a request. The
+// Resolver for another machine fails, because this engine cannot read links there.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
@@ -70,7 +70,7 @@ func asWritten(p string) (string, error) { return path.Clean(p), nil }
 // session.
 type permissionsResult struct {
 	missing []policy.Permission      // the permissions that the call needs and the session lacks; an answer may grant them
-	holder  string                   // the id of the session that gets the permissions of a request for permissions
+	holder  string                   // the id of the session that gets the permissions, if the request asks for permissions
 	unclear bool                     // nod cannot tell which permissions the call needs, so an answer allows only this call
 	asks    bool                     // a person must be asked even if grants allow the call
 	covered []schemas.RememberedRule // rules for this call, made from the session's permissions
@@ -87,11 +87,10 @@ func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, err
 	return result{}, nil
 }
 
-// checkCallPermissions compares a tool call with the session's permissions. In a managed
-// session a person is asked about each call without permission, even if a rule allows it. A
-// call with permission is allowed if the policy allows it; if the policy asks, the stage
-// "grants" decides. Deny rules, ask rules, and the protection of secrets and of nod's own files
-// outrank permissions.
+// checkCallPermissions compares a tool call with the session's permissions. In a managed session a
+// person is asked about each call without permission, even if a rule allows it. A call with permission
+// is allowed if the policy allows it. If the policy asks, the stage "grants" decides. Deny rules, ask
+// rules, and the protection of secrets and of nod's own files outrank permissions.
 func (e *intake) checkCallPermissions(s *askState) result {
 	if s.rules.policy == nil {
 		return result{}
@@ -100,7 +99,7 @@ func (e *intake) checkCallPermissions(s *askState) result {
 	resolve := e.resolver(s.request.Host)
 	perms, err := policy.ToolNeeds(s.settings.needs, s.request.ToolName, s.request.ActionDetails)
 	if errors.Is(err, policy.ErrOtherTool) && s.held.managed() && s.verdict.Effect == policy.Allow && s.verdict.Rule == policy.Default {
-		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // no rule allows this command, only the preset: the session needs permission for all that the command may read
+		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // only the preset allows this command, so the session needs permission for all that the command may read
 	}
 	var missing []policy.Permission
 	if err == nil {
@@ -135,7 +134,7 @@ func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 		return result{}, nil
 	}
 	if e.conditions(s).forTeams {
-		return result{}, nil // people must allow each such call
+		return result{}, nil // people must allow each of these calls
 	}
 	if r := s.containGranted(); r.outcome == decided {
 		return r, nil
@@ -178,13 +177,13 @@ func tags(perms []policy.Permission) []string {
 	return all
 }
 
-// An answer may allow more than the call. offerReaches adds to the prompt the rules and
-// permissions that an answer may allow. Without them, an answer allows only the call.
+// offerReaches adds to the prompt the rules and permissions that an answer may allow beyond the call.
+// Without them, an answer allows only the call.
 func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
 	s.plan.run, _ = s.planRun(s.rules.verdict.Containment)
 	if e.conditions(s).forTeams && s.request.Kind == schemas.KindToolCall {
-		return result{}, nil // no answer about such a call lasts
+		return result{}, nil // an answer about this call covers no later call
 	}
 	switch {
 	case len(s.permissions.missing) > 0:
@@ -209,8 +208,8 @@ func complete(r *schemas.Request) error {
 	return nil
 }
 
-// checkPermissionRequest checks a request for permissions. It allows the request at once if the
-// session has the permissions. Agents rely on the order of its checks and on its error texts.
+// checkPermissionRequest checks a request for permissions. It allows the request at once if the session
+// has the permissions. Agents rely on the order of the checks and on the error texts.
 func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (result, error) {
 	r := &s.request
 	id, holder, err := e.holder(ctx, s)
@@ -218,7 +217,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // a request that is sent again may be pending or decided already, so its text is not checked again
+	if !r.Rejoin { // the text of a repeated request is not checked again, because the request may be pending or decided already
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}
@@ -248,9 +247,8 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 	return result{outcome: decided, verdict: policy.Verdict{Effect: policy.Allow, Rule: "already granted", Risk: schemas.RiskLow}, basis: rests}, nil
 }
 
-// holder returns the id and the entitlements of the session that gets requested permissions:
-// the request's own session, or another session of the same agent if action_details.agent_id
-// names one.
+// holder returns the id and the entitlements of the session that gets requested permissions. It is the
+// request's own session, or another session of the same agent if action_details.agent_id names one.
 func (e *intake) holder(ctx context.Context, s *askState) (id string, holds entitlements, err error) {
 	var details struct {
 		AgentID string `json:"agent_id"`
@@ -268,8 +266,8 @@ func (e *intake) holder(ctx context.Context, s *askState) (id string, holds enti
 	return details.AgentID, other, err
 }
 
-// markRouteFailed stores that a prompt could not be shown on one route. last is true if the
-// request is pending and this was its last route on which a person can answer.
+// markRouteFailed stores that a prompt could not be shown on one route. The result last is true if the
+// request is pending and has no other route on which a person can answer.
 func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
 	entry, err = e.life.update(ctx, entry, func(rec *schemas.Record) bool {
@@ -288,8 +286,8 @@ func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connecto
 	return entry, err == nil && !left && !entry.Record.Terminal(), err
 }
 
-// cancelUnreachable cancels a request for permissions that no route can show. Other requests
-// stay pending, because approvers still find them in an inbox.
+// cancelUnreachable cancels a request for permissions that no route can show. All other requests stay
+// pending, because approvers still find them in an inbox.
 func (e *effects) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindPermission {

@@ -107,14 +107,14 @@ type result struct {
 
 func decide(v policy.Verdict) result { return result{outcome: decided, verdict: v} }
 
-// askState is a request on its way through the stages. Each stage reads the fields of earlier
-// stages, and writes only its own. There are two exceptions: a request for permissions sets its
+// askState is a request on its way through the stages. Each stage reads the fields of earlier stages,
+// and writes only its own fields. There are two exceptions: a request for permissions sets its
 // foreground session early, and the stage "admission" may read newer settings.
 type askState struct {
 	agentRequest
 	settings settingsSnapshot // the settings in force when the request came
 	freezes  *freezeSnapshot  // the freezes in force when the request came
-	ignores  bool             // the session's host has run a call without a change that nod had made; from this engine's cache
+	ignores  bool             // the session's host has ignored a change that nod made to a call; from this engine's cache
 	managed  bool             // the session has permissions of its own; from this engine's cache
 	later    bool             // a later version of nod has limited the session in a way that this engine does not know; from this engine's cache
 	verdict  policy.Verdict   // the verdict of all stages so far
@@ -137,7 +137,7 @@ type rulesResult struct {
 	note    string                // the effect of a change of the input that its user may miss, for the decision; or ""
 }
 
-// attendance tells whether a client is at a session, and how many questions it has pending.
+// attendance tells whether a client is at a session, and how many pending questions the session has.
 type attendance struct {
 	lock *schemas.Lock // the input lock; nil if no client holds it
 	open int           // the number of pending questions
@@ -146,7 +146,7 @@ type attendance struct {
 // promptPlan holds the fields of a pending record that the last phase sets.
 type promptPlan struct {
 	at         time.Time // the time of the request, by the broker's clock
-	revision   uint64    // the revision of the deletion marker that the record replaces; 0 if there is none
+	revision   uint64    // the revision of the deletion marker that the record replaces; 0 without a marker
 	foreground foreground
 	routes     []schemas.Route
 	onDisk     *schemas.DiskFile // the file that the call writes; nil if it was not read
@@ -157,7 +157,7 @@ type promptPlan struct {
 	entry      bus.Entry     // the record in its stored form
 }
 
-// timeLimit is how long a request may wait, with the tier of the timeout policy that sets it.
+// timeLimit is how long a request may wait, and the tier of the timeout policy that sets this time.
 type timeLimit struct {
 	tier    schemas.Tier
 	timeout time.Duration
@@ -200,7 +200,7 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 		return s.identify()
 	}
 	entitlements := e.holdings.beginEntitlements(ctx, s)
-	if err := s.identify(); err != nil { // computing the digest takes time, and the store is read meanwhile
+	if err := s.identify(); err != nil { // the store is read while the digest is computed, which takes time
 		return err
 	}
 	if _, err := s.sameness(); err != nil { // most of the next stages need the CallDigest
@@ -219,8 +219,8 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 	return err
 }
 
-// confirmTries bounds the checks of a request whose entitlements change during each check.
-// After the last one, a person is asked.
+// confirmTries bounds the checks of a request whose entitlements change during each check. After the
+// last check, a person is asked.
 const confirmTries = 3
 
 // checkEntitlements runs the stages that use entitlements, and confirms an allow at the store.

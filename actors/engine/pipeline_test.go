@@ -266,7 +266,7 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
-// Without a store, this test cannot show that an approval allows only one call:
+// This test has no store, so it cannot show that an approval allows only one call;
 // TestAnApprovalAllowsOneOfManyCalls shows that.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")

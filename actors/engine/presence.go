@@ -55,8 +55,8 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	return nil
 }
 
-// lock returns the input lock of the session that shows the request: for the request of a
-// background session, a foreground session. It returns nil if no client holds the lock.
+// lock returns the input lock of the session that shows the request, or nil if no client holds it. The
+// request of a background session is shown by a foreground session.
 func (s *askState) lock() *schemas.Lock {
 	if s.plan.foreground.session != "" {
 		return s.plan.foreground.lock

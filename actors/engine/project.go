@@ -17,9 +17,9 @@ import (
 
 // ProjectRules reads the rules in the settings files of projects on this machine.
 type ProjectRules interface {
-	// Tighten returns p with the rules of the projects at dirs, which can only make it
-	// stricter. An error means that some rules are unknown: no call in these projects may be
-	// allowed without a person. Tighten is safe for concurrent use.
+	// Tighten returns p with the rules of the projects at dirs, which can only make p stricter. An
+	// error means that some rules are unknown. In that case no call in these projects may be allowed
+	// without a person. Tighten is safe for concurrent use.
 	Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error)
 }
 
@@ -30,9 +30,9 @@ const (
 	maxProjects = 256
 )
 
-// ProjectFiles reads .nod/settings.json in directories and in all their parents. It ignores
-// allow rules and presets in these files, and all settings but permissions. It reads a file
-// again if the file's time or size has changed. The zero value is ready to use.
+// ProjectFiles reads .nod/settings.json in directories and in all their parents. From these files it
+// uses only permissions, without allow rules and presets. It reads a file again if the file's time or
+// size has changed. The zero value is ready to use.
 type ProjectFiles struct {
 	// Channels describe the settings of people connectors. A file that names another connector
 	// is not valid.
@@ -42,8 +42,8 @@ type ProjectFiles struct {
 	read map[string]projectFile
 }
 
-// projectFile is a cached settings file of a project. The file's rules have changed the policy
-// base to the policy tight.
+// projectFile is a cached settings file of a project. base is the policy without the file's rules, and
+// tight is the policy with them.
 type projectFile struct {
 	changed time.Time
 	size    int64
@@ -61,7 +61,7 @@ func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy
 			all = append(all, dir)
 		}
 	}
-	slices.Sort(all) // parent directories come first: many projects share them, so their cached files serve several projects
+	slices.Sort(all) // parent directories come first, so that projects with the same parents share cached files
 	for _, dir := range all {
 		var err error
 		if p, err = f.one(p, filepath.Join(dir, ".nod", "settings.json")); err != nil {

@@ -37,11 +37,11 @@ func createdAt(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt returns the next event of a question that phones and chats do not show yet: the
-// next check of its turn, or the deadline if that is earlier. The check is due when the
-// question has waited twice as long as at the time looked, the time of the last check. A
-// further delay of up to half of that time, different for each question, spreads the checks of
-// many questions.
+// releaseAt returns the next event of a question that phones and chats do not show yet: the next check
+// of the question's turn, or the deadline if that is earlier. The time looked is that of the last
+// check. The next check is due when the question has waited about twice as long as at the last check. A
+// further delay of up to half of that time, different for each question, spreads the checks of many
+// questions.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -53,9 +53,8 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the next event of a request if phones and chats show the request only
-// after that event, else nil. If such a request is decided before the event, phones and chats
-// get no outcome.
+// unreachedEvent returns the next event of a request if phones and chats show the request only after
+// that event, else nil. If the request is decided before the event, phones and chats get no outcome.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next
@@ -63,8 +62,8 @@ func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	return nil
 }
 
-// noRecord reports whether err means that a record is missing or unreadable. An unreadable
-// record cannot allow its request, so it counts as missing.
+// noRecord reports whether err means that a record is missing or unreadable. An unreadable record
+// counts as missing, because it cannot allow its request.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }
@@ -80,8 +79,8 @@ func (e *effects) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	return e.lines.of(session).among(ctx, e, entry, limit)
 }
 
-// releaseNext shows the next question of a session after one has ended. A repeated call changes
-// nothing.
+// releaseNext shows the next question of a session after another question has ended. A repeated call
+// changes nothing.
 func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	if !goesToCarriers(&ended.Record) {
 		return nil
@@ -89,9 +88,8 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	return e.freePlace(ctx, ended.Key, heldBack(&ended.Record))
 }
 
-// freePlace shows the next question of a session after the question under key has ended
-// or lost its routes. held means that phones and chats had not shown the question under
-// key.
+// freePlace shows the next question of a session after the question under key has ended or lost its
+// routes. If held is true, phones and chats had not shown that question.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {
@@ -126,8 +124,8 @@ const (
 	isReleased                      // phones and chats show the question from now on
 )
 
-// release shows a question on phones and chats. If the record changes meanwhile, release tries
-// again: it has already moved the timer to the deadline, so no timer would cause another try.
+// release shows a question on phones and chats. It tries again if the record changes during the call,
+// because the timer is already set to a later event and causes no other try.
 func (e *effects) release(ctx context.Context, key string) (releaseResult, error) {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)

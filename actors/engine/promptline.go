@@ -38,32 +38,31 @@ func (ls *promptLines) of(session string) *promptLine {
 	return ls.by[session]
 }
 
-// promptLine caches a session's pending questions, the oldest first, so that each record of a
-// long line is read once. Other engines show questions too, so the first questions are compared
-// with the store once the cache may be old. Only the records, and not this cache, store which
-// questions are shown.
+// promptLine caches a session's pending questions, the oldest first, so that each record of a long line
+// is read once. Other engines show questions too, so an old cache is compared with the store. Which
+// questions are shown is stored only in the records.
 type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // keys of questions that have left the line and that drop has not handled; the value is true if phones and chats did not show the question
-	busy  bool            // a goroutine processes the line, with the questions that leave it meanwhile
+	left  map[string]bool // keys of questions that have left the line and wait for drop; the value is true if phones and chats did not show the question
+	busy  bool            // a goroutine processes the line, with all questions that leave the line in that time
 	front sync.Mutex
 
 	places   []linePlace
 	verified time.Time
 }
 
-// linePlace is one question in the line, created at the time since.
+// linePlace is a question in the line; since is the time of its creation.
 type linePlace struct {
 	key   string
 	since time.Time
 	shown bool // phones and chats showed the question when its record was last read
 }
 
-// leave removes a question from the line, and shows the next questions, up to limit at a time.
-// If another goroutine is processing the line, that goroutine does the work. After an error,
-// the waiting questions are shown when their timers fire.
+// leave removes a question from the line, and shows the next questions, up to limit at a time. If
+// another goroutine is processing the line, leave only records the question, and that goroutine does
+// the work. After an error, the waiting questions are shown when their timers fire.
 func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil
@@ -94,8 +93,8 @@ func (l *promptLine) showFirst(ctx context.Context, e *effects, limit int) error
 	return l.advance(ctx, e, limit)
 }
 
-// begin records that a question has left the line. It returns true if the caller must process
-// the line, and false if another goroutine does.
+// begin records that a question has left the line. It returns true if the caller must process the line,
+// and false if another goroutine processes it.
 func (l *promptLine) begin(key string, held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,9 +107,9 @@ func (l *promptLine) begin(key string, held bool) bool {
 	return begins
 }
 
-// end reports whether the caller is done with the line, and if so marks the line as not being
-// processed. It returns false if more questions have left the line and failed is false: the
-// caller must process these questions.
+// end reports whether the caller is done with the line, and then marks the line as free. If more
+// questions have left the line, end returns false, and the caller must process them. After a failure
+// (failed is true), end always returns true.
 func (l *promptLine) end(failed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +151,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 			continue
 		}
 		l.places[i].shown = true
-		if result == wasShown && !verified { // another engine has shown this question, and may have made changes that the cache lacks
+		if result == wasShown && !verified { // another engine has shown this question, so the cache may lack other changes of that engine
 			if err := l.verify(ctx, e, limit); err != nil {
 				return err
 			}
@@ -182,14 +181,14 @@ func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, lim
 	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
-// drop removes the questions that have left the line. stale means that another engine had shown
-// one of them, and may have ended further questions.
+// drop removes the questions that have left the line. stale means that another engine had shown a
+// removed question, and may have ended further questions.
 func (l *promptLine) drop() (stale bool) {
 	l.mu.Lock()
 	left := l.left
 	l.left = nil
 	l.mu.Unlock()
-	shown := 0 // the number of questions that left after another engine had shown them
+	shown := 0 // the number of removed questions that only another engine had shown
 	for _, held := range left {
 		if !held {
 			shown++
@@ -205,8 +204,8 @@ func (l *promptLine) drop() (stale bool) {
 	return shown > 0
 }
 
-// list replaces the line by the session's pending questions. It skips the records of questions
-// that the cache lists as waiting.
+// list replaces the line by the session's pending questions. It does not read the records of questions
+// that are cached as waiting.
 func (l *promptLine) list(ctx context.Context, e *effects) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {

@@ -31,9 +31,9 @@ func (e *connectors) listPending(ctx context.Context, c *caller, q *schemas.Quer
 	return e.listRequests(ctx, c, q, false)
 }
 
-// listHistory lists, in pages, the decided requests whose record is still kept. A request that
-// was decided at once has a record only if its agent may have sent it before or its input was
-// edited. If the query asks for it, the page has older requests, from the log.
+// listHistory lists, in pages, the decided requests whose record is still kept. A request that was
+// decided at once has a record only if its agent may have sent it before, or if its input was edited.
+// If the query asks for older requests, the page has those in the log.
 func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	if q.Log {
 		return e.listLogged(ctx, c, q)
@@ -61,9 +61,9 @@ func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Que
 	return page, nil
 }
 
-// scanPage finds the records of a page, and reports whether more follow. Its cost depends on
-// the number of records between the page's first and last record, not on the number of all
-// records. One scan may fill several pages.
+// scanPage finds the records of a page, and reports whether more follow. Its cost depends on the number
+// of records between the page's first and last record, and not on the number of all records. One scan
+// may fill several pages.
 func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.ScannedRecord, more bool, err error) {
 	after, err := afterCursor(q.After)
 	if err != nil {
@@ -141,8 +141,7 @@ func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []b
 	return nil
 }
 
-// pageOf returns the keys on the page that a query asks for, in order, and the cursor of the
-// next page.
+// pageOf returns the keys on the page that a query asks for, in order, and the cursor of the next page.
 func pageOf(keys []string, q *schemas.Query) (page []string, next string) {
 	slices.Sort(keys)
 	if q.After != "" {
@@ -163,9 +162,9 @@ func keysOf(found []bus.ScannedRecord) []string {
 	return keys
 }
 
-// readPrompts returns the prompts of the records under keys, in the same order. A prompt is nil
-// if its record is missing, unreadable or invisible to the connector and recipient, or if the
-// pending request has joined a question. It has the recipient's time zone, if the settings name one.
+// readPrompts returns the prompts of the records under the given keys, in the same order, with the
+// recipient's time zone if the settings name it. A prompt is nil if its record is missing, unreadable
+// or invisible to the connector and recipient, or if its pending request has joined a question.
 func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
@@ -187,8 +186,8 @@ func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, 
 	return found, errors.Join(errs...)
 }
 
-// seesAll reports whether the queries of a connector see every request and every session: those of
-// viewers and observers do.
+// seesAll reports whether the queries of a connector see every request and every session. Only the
+// queries of viewers and observers do.
 func seesAll(connector string) bool {
 	return schemas.IsViewer(connector) || connector == schemas.ConnectorObserver
 }
@@ -204,9 +203,8 @@ func visible(rec *schemas.Record, connector, recipient string) bool {
 	})
 }
 
-// show replies with one request, which the query names by its id or by a prefix that is unique
-// among all records. For a pending request that has joined a question, the reply is the
-// question.
+// show replies with one request. The query names the request by its id or by a prefix of the id that is
+// unique among all records. If the pending request has joined a question, the reply is the question.
 func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.matchingKeys(ctx, q)
 	if err != nil {
@@ -242,8 +240,8 @@ func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (sch
 	return schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()}, nil
 }
 
-// asQuestions changes keys. If a pending request has joined a question, the key of the question
-// replaces the key of the request.
+// asQuestions replaces the key of each pending request that has joined a question by the key of the
+// question.
 func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)
@@ -261,9 +259,9 @@ func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// matchingKeys returns the keys of the requests that a query may mean by its id. Agents choose
-// ids and lists shorten them, so one request's id may be the beginning of another's. Unless the
-// query names a session, an id therefore matches every id that begins with it.
+// matchingKeys returns the keys of the requests that a query may mean by its id. Unless the query names
+// a session, its id matches every id that begins with it, because lists shorten ids, and one id may be
+// the beginning of another.
 func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
@@ -283,8 +281,9 @@ func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]stri
 	return keys, err
 }
 
-// exactKeys returns the keys of the requests with the id of a query. If the query names a session, it
-// reads one key, because a listing of the keys takes longer the more records are stored.
+// exactKeys returns the keys of the requests with exactly the id of a query. If the query names a
+// session, it reads one key instead of listing keys, because a listing is slow if many records are
+// stored.
 func (e *connectors) exactKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if q.SessionID == "" {
 		return e.store.Records.Named(ctx, q.PendingID)
@@ -300,7 +299,7 @@ func (e *connectors) exactKeys(ctx context.Context, q *schemas.Query) ([]string,
 	return []string{key}, nil
 }
 
-// someKeys bounds the requests that the error about an ambiguous id counts.
+// someKeys bounds the matching requests that the error about an ambiguous id counts.
 const someKeys = 20
 
 func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {

@@ -21,19 +21,19 @@ const (
 	// holderPause is the pause before an engine looks again for a question's record if another
 	// engine has the question's lock and has not stored the record yet.
 	holderPause = 10 * time.Millisecond
-	// firesSoon bounds the time between setting a new question's timer and storing the
-	// question's record. A timer that fires within this time may find no record.
+	// firesSoon bounds the time between setting a new question's timer and storing the question's
+	// record. A timer that fires earlier may find no record.
 	firesSoon = 500 * time.Millisecond
 )
 
-// askedAgain is the message of a call whose place in a question a later, identical call has taken.
+// askedAgain is the message of a call that a later, identical call has replaced in its question.
 const askedAgain = "the same call was made again later, and the later call gets the answer"
 
 var errFull = errors.New("the question has too many waiters")
 
-// questionToken returns the token that identical calls of a session share: calls with the same
-// CallDigest, options, risk, routes, foreground session, container and type of record. Only a tool call has a
-// token, so only tool calls join each other.
+// questionToken returns the token that identical calls of a session share. Calls are identical if they
+// have the same CallDigest, options, risk, routes, foreground session, container and type of record.
+// Requests other than tool calls have no token and join no question.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
 		return "", nil
@@ -49,7 +49,7 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	}
 	routes := slices.Clone(rec.Routes)
 	for i := range routes {
-		routes[i].AfterSeconds = 0 // identical calls in quiet hours differ only in the time until these end
+		routes[i].AfterSeconds = 0 // the routes of identical calls in quiet hours differ only in the time until the end of the quiet hours
 	}
 	data, err := schemas.Encode(struct {
 		Same       string
@@ -73,10 +73,10 @@ func waiterOf(entry *bus.Entry) schemas.Waiter {
 	return schemas.Waiter{PendingID: ownID(entry), Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
 }
 
-// place stores a pending request as a question, or as a waiter of an identical call's question.
-// The question's timer is the lock: if identical calls arrive at the same time, on any engines,
-// one call gets the lock, and the other calls join the question of that call. The error is
-// ErrMoved if the record is not at the entry's revision.
+// place stores a pending request as a question, or as a waiter of an identical call's question. The
+// question's timer is the lock. If identical calls arrive at the same time, on any engines, one call
+// gets the lock, and the others join its question. The error is ErrMoved if the record is not at the
+// entry's revision.
 func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	for {
 		own := e.asQuestion(entry)
@@ -111,9 +111,9 @@ func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	return entry
 }
 
-// placeWithHolder stores a request if another request holds the lock of its question. If done
-// is false, the caller must try again to place the returned entry: the lock's holder is gone or
-// not stored yet, or the entry becomes a question without the lock.
+// placeWithHolder stores a request if another request holds the lock of its question. If done is false,
+// the caller must place the returned entry again: the holder of the lock is gone or not stored yet, or
+// the entry becomes a question without the lock.
 func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.LockHolder) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
@@ -144,8 +144,8 @@ func asksFor(rec *schemas.Record, token string) bool {
 	return !rec.Terminal() && rec.Joined == "" && rec.Question == token
 }
 
-// takesWaiters reports whether a further call may join a question. A question with votes takes
-// only a call that replaces a detached one, because its votes are for the calls that it had.
+// takesWaiters reports whether a further call may join a question. In a question with votes the call
+// must replace a detached call, because the votes are only for the question's earlier calls.
 func takesWaiters(rec *schemas.Record) bool {
 	return len(rec.Waiters) < maxWaiters && (len(rec.Votes) == 0 || slices.ContainsFunc(rec.Waiters, isDetached))
 }
@@ -166,8 +166,8 @@ func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.LockH
 	return own, true, err
 }
 
-// keepArmed sets a new question's timer again if the timer may have fired before the question
-// was stored. An engine ignores a fired timer without a record.
+// keepArmed sets a new question's timer again if the timer may have fired before the question was
+// stored, because engines ignore a fired timer without a record.
 func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	if withEarliestEvent(question).Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
@@ -196,9 +196,9 @@ func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry,
 	})
 }
 
-// join first stores in the request's own record that the request has joined the question. Only
-// then it adds the request to the question's waiters. In the other order, the question could be
-// decided for an id that another request can still take.
+// join stores in the request's own record that the request has joined the question, and only then adds
+// the request to the question's waiters. In the other order, the question could be decided for an id
+// that another request can still take.
 func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)
@@ -214,10 +214,9 @@ func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.E
 	return own, true, err
 }
 
-// addWaiter adds a call to a pending question. If the agent of an earlier waiter has stopped
-// waiting, the new call repeats the call of that waiter, and replaces the waiter. The error is
-// ErrMoved if the question has ended or lost its lock, and errFull if it has maxWaiters
-// waiters.
+// addWaiter adds a call to a pending question. If the agent of an earlier waiter has stopped waiting,
+// the new call replaces that waiter. The error is ErrMoved if the question has ended or lost its lock,
+// and errFull if the question has maxWaiters waiters.
 func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
 	_, _, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
@@ -248,15 +247,15 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 	return err
 }
 
-// replacedDecision returns the decision that withdraws a detached waiter, because its agent has
-// sent the same call again. The model of the earlier call may read the message.
+// replacedDecision returns the decision that withdraws a detached waiter, because its agent has sent
+// the same call again. The agent may still read the message of this decision.
 func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: askedAgain}, w.Digest)
 }
 
-// keepTimer fits a question's deadline and next event to its waiters, and sets the timer for
-// the earliest event. The caller must write the record afterwards.
+// keepTimer adapts a question's deadline and next event to its waiters, and sets the timer for the
+// earliest event. The caller must write the record afterwards.
 func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
 	extendDeadline(rec)
@@ -273,8 +272,8 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	return e.store.Records.Arm(ctx, &first)
 }
 
-// withEarliestEvent returns an entry whose NextEvent is its next event or, if that is earlier,
-// the first deadline of a waiter. The entry's timer is set for this event.
+// withEarliestEvent returns an entry with its earliest event in NextEvent: its next event or, if that
+// is earlier, the first deadline of a waiter. The entry's timer is set for this event.
 func withEarliestEvent(entry bus.Entry) bus.Entry {
 	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
 		entry.Record.NextEvent = &first
@@ -295,7 +294,7 @@ func extendDeadline(rec *schemas.Record) {
 	}
 }
 
-// deadlineOf returns the earliest deadline of a question's open waiters, as an event.
+// deadlineOf returns the earliest deadline of a question's open waiters as an event.
 func deadlineOf(rec *schemas.Record) schemas.Event {
 	at := rec.Deadline
 	for i := range rec.Waiters {
@@ -306,9 +305,9 @@ func deadlineOf(rec *schemas.Record) schemas.Event {
 	return schemas.Event{At: at, Kind: schemas.EventDeadline}
 }
 
-// lookUp returns the record that decides a request, and the decision, or nil while the request
-// is pending. If the request has joined a question that ended without deciding it, lookUp makes
-// it a question of its own.
+// lookUp returns the record that decides a request, and the decision, which is nil while the request is
+// pending. If the request has joined a question that ended without deciding it, lookUp makes the
+// request a question of its own.
 func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	session, id := schemas.SplitKey(entry.Key)
 	for {
@@ -330,9 +329,9 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 				return question, d, err
 			}
 			if !question.Record.Terminal() {
-				// A server that slept and lost its leadership may return a version from before
-				// the request joined. Writing the record unchanged detects this: such a server
-				// cannot store anything.
+				// A server that slept and lost its leadership may return an old version, in which the
+				// request has not joined yet. Writing the record unchanged detects this, because this
+				// server cannot store anything.
 				_, err = e.store.Records.Update(ctx, question)
 				if errors.Is(err, bus.ErrMoved) {
 					continue
@@ -353,9 +352,9 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 	}
 }
 
-// followWaiters writes a question's decisions into the records of the requests that have joined
-// it, because lists and retention use these records. A request that the question left undecided
-// becomes a question of its own.
+// followWaiters writes a question's decisions into the records of the requests that have joined it,
+// because lists and retention use these records. A request that the question left undecided becomes a
+// question of its own.
 func (e *recordLife) followWaiters(ctx context.Context, question bus.Entry) error {
 	session, own := schemas.SplitKey(question.Key)
 	for i := range question.Record.Waiters {

@@ -30,8 +30,8 @@ func (e *base) loadRestored(ctx context.Context, key string, _ *reading[schemas.
 	return r, revision, err
 }
 
-// readRestored reads the time of the last restore. If it has changed, the cached standing
-// answers are read again.
+// readRestored reads the time of the last restore. If the time has changed, the standing answers in the
+// cache are read again.
 func (e *base) readRestored(ctx context.Context) error {
 	before := e.restored.last(schemas.RestoredKey)
 	now, err := e.restored.renew(ctx, schemas.RestoredKey)
@@ -44,10 +44,10 @@ func (e *base) readRestored(ctx context.Context) error {
 // lastRestore returns the time of the last restore that this engine has read.
 func (e *base) lastRestore() schemas.Restored { return e.restored.last(schemas.RestoredKey).value }
 
-// restoredBy ends a standing answer from before a restore.
+// restoredBy is the name under which a restore ends earlier standing answers.
 const restoredBy = "nod restore"
 
-// endRestored ends an allow from before the last restore: it may have been revoked or used up
+// endRestored ends an allow from before the last restore, because it may have been revoked or used up
 // after the backup. Denials stay in force.
 func (e *holdings) endRestored(g *schemas.StandingAnswer) {
 	at := e.lastRestore().At

@@ -13,8 +13,8 @@ type retention struct {
 	bytes int64
 }
 
-// retainLog applies the settings' limits to the log if they have changed. The next call repeats
-// a failed try. Only one goroutine may call it at a time.
+// retainLog applies the settings' limits to the log if they have changed. After a failure, the next
+// call tries again. Only one goroutine may call it at a time.
 func (e *base) retainLog(ctx context.Context) {
 	now := e.settings.now().settings
 	want := retention{now.LogAge(), now.LogBytes()}
@@ -36,8 +36,8 @@ func (e *base) retainLog(ctx context.Context) {
 	e.retained = want
 }
 
-// checkpointEvery is the interval of checkpoints: entries of the log that are younger may have
-// no checkpoint yet. If a try fails, the next one covers its entries.
+// checkpointEvery is the interval of checkpoints. Younger log entries may have no checkpoint yet. If a
+// try fails, the next checkpoint covers its entries.
 const checkpointEvery = time.Minute
 
 func (e *base) checkpointLog(ctx context.Context) {

@@ -14,8 +14,8 @@ func (e *intake) route(ctx context.Context, s *askState) (_ result, err error) {
 	return result{}, err
 }
 
-// routes returns the routes to the approvers whom a request is asked of. Without a route,
-// the error is UNDELIVERABLE and its message names the fix.
+// routes returns the routes to the approvers who are asked about a request. Without a route, the error
+// is UNDELIVERABLE, and its message names the fix.
 func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, error) {
 	var routes []schemas.Route
 	inbox := false
@@ -25,7 +25,7 @@ func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 		for _, id := range t.who.Identities {
 			routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID, AfterSeconds: inSeconds(t.after)})
 			if e.outgoing(id.Connector) {
-				continue // a person who is only told cannot decide
+				continue // an outgoing channel takes no answers
 			}
 			if carriers[id.Connector] = !schemas.IsViewer(id.Connector); !carriers[id.Connector] {
 				inbox = true
@@ -34,8 +34,8 @@ func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 	}
 	groups := s.settings.settings.Groups()
 	for i := range groups {
-		// Which people are in the issuer's group is not known before they log in, so the route is
-		// to the group. They see the request in the web inbox.
+		// The people in an issuer's group are unknown before they log in, so the route is to the group.
+		// They see the request in the web inbox.
 		if who := groups[i].Limits(); len(groups[i].OIDCGroups) > 0 && mayDecide(&who, s.agent, &s.request, s.verdict.Risk) {
 			routes, inbox = append(routes, schemas.Route{Connector: schemas.ConnectorWeb, Recipient: who.Name}), true
 		}

@@ -54,7 +54,7 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 		if e.Projects != nil {
 			tight, unread := e.Projects.Tighten(rules, rules.Dirs(out.call)...)
 			if err = unread; err == nil && tight != rules {
-				rules, out.call.Seen = tight, e.exposed.look(tight, out.call) // the project's rules may cover further paths
+				rules, out.call.Seen = tight, e.exposed.look(tight, out.call) // the project may have rules about further paths
 			}
 		}
 	}
@@ -96,10 +96,10 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	return out
 }
 
-// hardenGit changes an allowed call so that git runs no program from its configuration. Unless the
-// settings say otherwise, it does so only on this machine, if there is such a program, and if the
-// call's host accepts changed inputs; the decision then names what git leaves out. leavesOut are files with secrets
-// that git must leave out.
+// hardenGit changes an allowed call so that git runs no program from its configuration, and leaves out
+// the files with secrets in leavesOut. Unless the settings say otherwise, it does so only on this
+// machine, only if there is such a program or file, and only if the call's host accepts changed inputs.
+// The decision then names what git leaves out.
 func (s *askState) hardenGit(out *rulesResult, local bool, leavesOut []string) {
 	if !s.changesGit(local) {
 		return
@@ -124,8 +124,8 @@ func (s *askState) hardenGit(out *rulesResult, local bool, leavesOut []string) {
 	out.note = strings.Join(notes, "; ")
 }
 
-// changesGit reports whether nod may change the git reads of a call. Hosts that accept changed
-// inputs set Contain.
+// changesGit reports whether nod may change the git reads of a call. The field Contain of a request is
+// set if its host accepts changed inputs.
 func (s *askState) changesGit(local bool) bool {
 	on := s.settings.settings.Permissions.HardenGit
 	return on != nil && *on || on == nil && local && s.request.Contain != ""

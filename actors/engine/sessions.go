@@ -20,9 +20,9 @@ const (
 
 func sessionKey(session string) string { return "session." + session }
 
-// claimSession returns a session, which may belong to another agent. It gives a session without
-// an owner to this agent, and a session without a user to the given user, who may be empty. It
-// stores the time of the last use at most once a day.
+// claimSession returns a session, even if it belongs to another agent. It gives a session without an
+// owner to this agent, and a session without a user to the given user, who may be empty. It stores the
+// time of the last use at most once a day.
 func (e *holdings) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	claimed := func(s *schemas.Session) bool {
 		fresh := s.Agent == agent && e.clock.now().Sub(s.ActiveAt) < sessionFresh && !lacksUser(s, user)
@@ -135,8 +135,8 @@ func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	return nil
 }
 
-// cleanDirs checks the paths in dirs and returns their shortest forms. It does not follow
-// links: nod's owner must make sure that no path contains a link.
+// cleanDirs checks the paths in dirs and returns their shortest forms. It does not follow links, so
+// nod's owner must make sure that no path contains a link.
 func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {

@@ -28,7 +28,7 @@ type settingsSnapshot struct {
 	read        time.Time                // the time at which the last successful reading from the store began
 }
 
-// stale reports whether the settings are too old to allow anything by them.
+// stale reports whether the settings are so old that they allow nothing.
 func (s settingsSnapshot) stale() bool { return time.Since(s.read) >= staleAfter }
 
 // settings holds the newest settings that this engine has read. These settings are in force on
@@ -56,8 +56,8 @@ func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	return &s, p, nil
 }
 
-// loadSettings reads the settings from the store and compiles them, for the cache. Without
-// stored settings, empty ones are in force, under which no person may answer.
+// loadSettings reads the settings from the store and compiles them, for the cache. If none are stored,
+// empty settings are in force, by which no person may answer.
 func (e *base) loadSettings(ctx context.Context, key string, last *reading[settingsSnapshot]) (settingsSnapshot, uint64, error) {
 	data, revision, err := e.store.Settings.Document(ctx, key)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -85,15 +85,14 @@ func (e *base) loadSettings(ctx context.Context, key string, last *reading[setti
 	return settingsSnapshot{settings: s, policy: p, confirms: confirms, escalations: escalations, needs: needsOf(s)}, revision, err
 }
 
-// readSettings reads the settings from the store. They are in force on this engine once it
-// returns.
+// readSettings reads the settings from the store. When it returns, they are in force on this engine.
 func (e *base) readSettings(ctx context.Context) error {
 	_, err := e.settings.renew(ctx, settingsKey)
 	return err
 }
 
 // refresh reads the settings and the freezes from the store. After a failure the old ones stay in
-// force. Once they are older than staleAfter, no rule allows a call, and a person is asked.
+// force; once they are older than staleAfter, no rule allows a call, and a person is asked.
 func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
@@ -102,7 +101,7 @@ func (e *base) refresh(ctx context.Context) {
 	}
 }
 
-// SettingsRevision reads the revision of the settings from the store; 0 means that none are
+// SettingsRevision reads the revision of the settings from the store; 0 means that no settings are
 // stored.
 func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
 	if err := e.readSettings(ctx); err != nil {
@@ -119,10 +118,9 @@ func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 	return *e.settings.now().settings, nil
 }
 
-// ApplySettings stores a settings.json for all engines and returns its revision. It refuses
-// invalid settings. It also refuses settings by which this machine could thaw a freeze that
-// needs a second device. Bytes that are already stored keep their revision. The log names actor
-// as the author of the change.
+// ApplySettings stores a settings.json for all engines and returns its revision. It refuses invalid
+// settings, and settings by which this machine could thaw a freeze that needs a second device. If the
+// bytes are stored already, their revision stays. The log names actor as the author of the change.
 func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
 	return e.admin.applySettings(ctx, data, actor)
 }
@@ -153,8 +151,8 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
 	}
-	// This id has a colon. The ids of requests' entries begin with a session's id, which has no
-	// colon, so this id differs from all of them.
+	// The ids of requests' entries begin with a session's id, which has no colon, so an id with a colon
+	// differs from all of them.
 	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})
@@ -195,8 +193,8 @@ func (o *Options) outgoing(connector string) bool {
 	return slices.ContainsFunc(o.Channels, func(c schemas.ChannelSettings) bool { return c.Name == connector && c.Outgoing })
 }
 
-// approver returns the approver that a person on a connector is. It reads the settings again
-// before it refuses an unknown person, because the cached settings may be old.
+// approver returns the approver who has a person's identity on a connector. Before it refuses an
+// unknown person, it reads the settings again, because the cached settings may be old.
 func (e *base) approver(ctx context.Context, connector string, from *schemas.From) (schemas.Approver, error) {
 	if e.outgoing(connector) {
 		return schemas.Approver{}, schemas.Errorf(schemas.CodeForbidden, "%s only tells people about requests: answer in the web inbox, the terminal or a chat", connector)
@@ -221,8 +219,8 @@ func (e *base) approver(ctx context.Context, connector string, from *schemas.Fro
 // engine's.
 const clockSlack = 5 * time.Second
 
-// checkAge returns UNAUTHORIZED for a login that was last checked too long ago. The connector
-// refuses such a login itself; the engine also refuses it from a connector that does not.
+// checkAge returns UNAUTHORIZED for a login that was last checked too long ago. Connectors must refuse
+// old logins themselves, but the engine does not rely on that.
 func (e *base) checkAge(l *schemas.Login) error {
 	if l == nil {
 		return nil
@@ -237,9 +235,9 @@ func (e *base) checkAge(l *schemas.Login) error {
 	return nil
 }
 
-// logVouched logs the login of a person who acts, before the act counts. For a person who has not
-// logged in at an issuer it logs nothing. The id act identifies the act, so that a repetition is
-// logged once.
+// logVouched logs the login of a person who acts, before the action counts. It logs nothing for a
+// person who has not logged in at an issuer. A repeated action has the same id (act), and is logged
+// once.
 func (e *base) logVouched(ctx context.Context, who *schemas.Approver, connector string, from *schemas.From, session, pending, act string) error {
 	if from.Login == nil {
 		return nil

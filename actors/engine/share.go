@@ -14,13 +14,13 @@ import (
 
 const notHeldMessage = "You can only grant permissions you already have."
 
-// maxShared bounds the grants that a session may receive from other sessions: all its grants
-// must fit into one message.
+// maxShared bounds the grants that a session may receive from other sessions, because all grants of a
+// session must fit into one message.
 const maxShared = 256
 
-// share grants permissions of one session to another session of the same agent. The shared
-// grant ends with the first of the grants that it was made from. Agents rely on the order of
-// the checks and on the error texts.
+// share grants permissions of one session to another session of the same agent. The shared grant ends
+// when the first of its source grants ends. Agents rely on the order of the checks and on the error
+// texts.
 func (e *holdings) share(ctx context.Context, c *caller, s *schemas.Share) (schemas.Grants, error) {
 	g, err := e.sharedGrant(ctx, c.name, s)
 	if err != nil {
@@ -81,9 +81,8 @@ func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Sha
 	}, nil
 }
 
-// If an earlier equal share has left a grant in force, matchShared replaces g by the earlier
-// grant, so that sharing again changes nothing. The error is FORBIDDEN if the session has too
-// many shared grants.
+// matchShared replaces g by the grant of an earlier equal share, if that grant is in force, so that
+// sharing again changes nothing. The error is FORBIDDEN if the session has too many shared grants.
 func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	given, err := e.answersOf(ctx, sessionKey(g.SessionID))
 	if err != nil {
@@ -106,9 +105,9 @@ func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) e
 	return nil
 }
 
-// verifyShared checks a new shared grant after it is stored. If another engine has just revoked
-// a source of the grant, that engine may have missed the new grant. In that case verifyShared
-// ends the new grant, and the share fails.
+// verifyShared checks a new shared grant after it is stored, because an engine that has just revoked a
+// source of the grant may have missed the new grant. If so, verifyShared ends the new grant, and the
+// share fails.
 func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
@@ -126,15 +125,15 @@ func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) 
 	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }
 
-// withLiveSources returns those answers in perms that are in force together with their sources,
-// the answers that they were shared from. The result sources lists these by grant_id. So
-// when a source ends, the answers that were shared from it end at once. A source that is no
-// longer stored counts as ended.
+// withLiveSources returns the answers in perms that are in force together with all answers from which
+// they were shared. When such a source ends, the answers that were shared from it end at once. A source
+// that is no longer stored counts as ended. The result sources has the sources by the grant_id of the
+// shared answer.
 func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
-	for i := 0; i < len(queue); i++ { // the loop appends to queue, because a source may itself be shared from other grants
+	for i := 0; i < len(queue); i++ { // the loop appends to queue, because a source may itself be shared
 		s := queue[i]
 		if s.Live(now) {
 			live[s.GrantID] = s
@@ -197,9 +196,9 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares returns the ids of the grants that contain perms, and the time at which the first of
-// them ends; zero means never. Permissions that nod's owner has set come from no grant. The error
-// is FORBIDDEN if the session lacks a permission.
+// shares returns the ids of the grants that contain the permissions perms, and the time at which the
+// first of these grants ends; zero means never. Permissions that nod's owner has set come from no
+// grant. The error is FORBIDDEN if the session lacks a permission.
 func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
@@ -222,8 +221,8 @@ func (h *entitlements) shares(perms []policy.Permission) (sources []string, unti
 	return sources, until, nil
 }
 
-// sessionOf returns the entitlements of a session. The error is NOT_FOUND unless the session
-// exists and belongs to the agent.
+// sessionOf returns the entitlements of an agent's session. The error is NOT_FOUND if the agent has no
+// such session.
 func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitlements, error) {
 	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", session)
 	if !schemas.ValidID(session) {
@@ -239,8 +238,8 @@ func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitl
 	return h, nil
 }
 
-// endDerived ends the grants that were directly or indirectly shared from a grant. It also
-// follows ended grants, because an earlier call may have stopped halfway.
+// endDerived ends the grants that were directly or indirectly shared from a grant. It also ends those
+// shared from a grant that has already ended, because an earlier call may have stopped halfway.
 func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
@@ -266,8 +265,8 @@ func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	return nil
 }
 
-// gate replies to a scheduled task with the permissions that its session lacks. The session
-// gets a notice about them. No person is asked, and the task runs in any case.
+// gate replies to a scheduled task with the permissions that its session lacks. The session gets a
+// notice about these permissions. No person is asked, and the task runs in any case.
 func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schemas.GateReply, error) {
 	agent := c.name
 	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {

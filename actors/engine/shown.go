@@ -13,9 +13,9 @@ const (
 	// shownFor is how long an entry of shown_prompts is kept. It is longer than a request may
 	// wait, so that a late outcome finds the message to change.
 	shownFor = schemas.MaxTimeout + 2*bus.Retention
-	// settledFor is how long an entry is kept after its message shows the outcome. It is longer
-	// than the decided record is kept. If a worker gets the prompt even later, it finds no
-	// pending request, and sends nothing.
+	// settledFor is how long an entry is kept after its message shows the outcome. It is longer than
+	// the decided record is kept. A worker that gets the prompt even later finds no pending request,
+	// and sends nothing.
 	settledFor = bus.Retention + time.Hour
 )
 
@@ -23,8 +23,8 @@ func shownKey(connector, recipient, key string) string {
 	return connector + "." + schemas.SubjectToken(recipient) + "." + key
 }
 
-// shown reads, claims or writes an entry of the bucket shown_prompts, by compare-and-set. An
-// entry names the message that shows a prompt to one recipient.
+// shown reads, claims or writes an entry of the bucket shown_prompts by compare-and-set. An entry names
+// the message that shows a prompt to one recipient.
 func (e *connectors) shown(ctx context.Context, c *caller, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil && (s.Op == schemas.ShownClaim || s.Op == schemas.ShownRenew) {
 		return schemas.Shown{}, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
@@ -86,12 +86,12 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 	return s, err
 }
 
-// claimShown stores a worker's claim to show a prompt, before the worker sends anything. If the
-// worker dies before it stores the handle of its message, a message may exist: the next claim
-// is marked as a repeat.
+// claimShown stores a worker's claim to show a prompt, before the worker sends anything. If the worker
+// dies before it stores the handle of its message, the next claim is marked as a repeat, because a
+// message may exist.
 //
-// claimShown makes no claim, and returns the entry, if another worker's claim is still valid,
-// if this version is already shown, or if the request ended before its first message.
+// claimShown makes no claim, and returns the entry, if another worker's claim is still valid, if this
+// version is already shown, or if the request ended before its first message.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		now := e.clock.now()
@@ -106,11 +106,11 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 		}
 		if !s.Settled && stored.Revision == 0 {
 			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
-			if err != nil || !open { // the request has ended, and the version with the outcome has a delivery of its own
+			if err != nil || !open { // the request has ended; the version with its outcome is delivered separately
 				return false, err
 			}
 		}
-		if s.Settled && stored.Revision == 0 && !message && !mayBeThere { // no worker has sent a message, so the outcome changes none
+		if s.Settled && stored.Revision == 0 && !message && !mayBeThere { // no message was sent, so there is no message to change
 			stored.Settled, stored.Revision = true, s.Revision
 		} else {
 			stored.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
@@ -119,8 +119,8 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 	})
 }
 
-// renewShown extends the claim of a worker that is still sending. If the entry has another
-// claim, or none, it returns the entry unchanged.
+// renewShown extends the claim of a worker that is still sending. It returns an entry without this
+// claim unchanged.
 func (e *connectors) renewShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		if stored.Claim == nil || stored.Claim.Try != s.Claim.Try {
@@ -144,9 +144,9 @@ func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }
 
-// listUnsettled lists, in pages, the decided requests that a carrier may still show as pending:
-// the queue lost the outcome, a worker gave up on it, or a worker stopped after it had sent the
-// prompt.
+// listUnsettled lists, in pages, the decided requests that a carrier may still show as pending. Causes
+// are that the queue lost the outcome, that a worker gave up on the outcome, or that a worker stopped
+// after it had sent the prompt.
 func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.store.Shown.ListKeys(ctx, c.name+".>")
 	if err != nil {
@@ -178,9 +178,9 @@ func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Qu
 	return page, nil
 }
 
-// missingOutcome returns the outcome that an entry's message does not show yet. It returns nil
-// if the message shows the outcome, a worker has a claim, the request is pending, or its record
-// is no longer kept.
+// missingOutcome returns the outcome that an entry's message does not show yet. It returns nil if the
+// message shows the outcome, if a worker has a claim, or if the request is pending or its record is no
+// longer kept.
 func (e *connectors) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// endedKept is how long an ended standing answer is kept. endedKept is longer than
-	// bus.Retention. While the decision's record is kept, an engine may handle it again. That
-	// engine must find the ended answer, so that it does not create the answer again.
+	// endedKept is how long an ended standing answer is kept. It is longer than bus.Retention, because
+	// an engine may handle a decision again while the decision's record is kept. The engine must then
+	// find the ended answer, so that it does not create the answer again.
 	endedKept = 48 * time.Hour
 	// standingKept is how long a session's standing answer without an expiry is kept.
 	standingKept = 365 * 24 * time.Hour
@@ -83,8 +83,7 @@ func (e *holdings) readEntry(ctx context.Context, key string) (*standingEntry, e
 	return &standingEntry{page.Grants[0], key, revision}, nil
 }
 
-// readAnswer reads a standing answer from the store into the cache; nil means that none is
-// stored.
+// readAnswer reads a standing answer from the store into the cache. It returns nil if none is stored.
 func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingEntry, error) {
 	entry, err := e.readEntry(ctx, standingKey(owner, id))
 	if err != nil {
@@ -103,9 +102,9 @@ func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingE
 	return entry, nil
 }
 
-// changeAnswer changes a standing answer by compare-and-set, and returns the stored one. The
-// function change gets a zero answer if none is stored, and runs again after a conflict. If
-// change returns false, nothing is written.
+// changeAnswer changes a standing answer by compare-and-set, and returns the stored answer. The
+// function change gets a zero answer if none is stored, and runs again after a conflict. If change
+// returns false, nothing is written.
 func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	var g schemas.StandingAnswer
@@ -119,7 +118,7 @@ func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change fu
 		if changed = change(&g); !changed {
 			return bus.Edit{}, nil
 		}
-		if g.GrantID != "" { // the outbox may make an answer from before a restore only now
+		if g.GrantID != "" { // the outbox may create an answer late, by a decision from before a restore
 			e.endRestored(&g)
 		}
 		*page = schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}

@@ -20,7 +20,7 @@ const ownersKept = 16384
 type answers struct {
 	byID  map[string]*standingEntry
 	rules *policy.Answers  // the rules of all grants in force
-	of    []*standingEntry // for each rule, by its index in rules, the grant that contains it
+	of    []*standingEntry // the grant of each rule, by the rule's index in rules
 	perms []*standingEntry // the grants in force that name permissions
 	until time.Time        // the earliest expiry of these grants; zero if none of them expires
 }
@@ -47,9 +47,8 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 	return a
 }
 
-// standingCache caches the standing answers of sessions and agents until one changes. The
-// broker reports a change a moment late, so the answers behind an allow are confirmed at the
-// store before the allow counts.
+// standingCache caches the standing answers of sessions and agents. The broker reports a change a
+// moment late, so the answers behind an allow are confirmed at the store before the allow counts.
 type standingCache struct {
 	mu     sync.Mutex
 	owners map[string]*ownerAnswers
@@ -63,11 +62,11 @@ type ownerAnswers struct {
 	now    *answers          // nil before the first reading from the store
 	stale  map[string]uint64 // ids of answers to read again, with the revision that the broker has reported
 	newest uint64            // the newest revision of the owner's answers in the cache
-	until  time.Time         // from this time on, the answers are compared with the store before each use
+	until  time.Time         // the time from which on the answers are compared with the store before each use
 }
 
-// changed handles the broker's report of a written key: the answer under this key is read
-// again, unless the cache has this revision.
+// changed handles the broker's report of a written key. The answer under this key is read again, unless
+// the cache has this revision.
 func (s *standingCache) changed(key string, revision uint64) {
 	owner, id, ok := splitStanding(key)
 	if !ok {
@@ -104,8 +103,8 @@ func (s *standingCache) doubt(owner string) {
 	}
 }
 
-// replace caches a new snapshot of an owner's answers, unless the cached answers have changed
-// since it was made.
+// replace caches a new snapshot of an owner's answers, unless the cached answers have changed since the
+// snapshot was made.
 func (s *standingCache) replace(owner string, a *answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +127,7 @@ func (s *standingCache) owner(owner string) *ownerAnswers {
 	return o
 }
 
-// stored caches an answer as the store has it now; a nil entry means that the answer is gone.
+// stored caches an answer as it is in the store now; a nil entry means that the answer is gone.
 func (s *standingCache) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +151,8 @@ func (s *standingCache) stored(owner, id string, entry *standingEntry, revision 
 	}
 }
 
-// current returns the cached answers and the ids of the outdated ones. It also returns
-// whether the other answers may be used without a comparison with the store.
+// current returns the cached answers and the ids of outdated answers. It also returns whether the other
+// answers may be used without a comparison with the store.
 func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +172,8 @@ func (e *holdings) answersOf(ctx context.Context, owner string) (*answers, error
 	return a, nil
 }
 
-// cachedAnswers returns an owner's answers from the cache, after it has read missing and
-// outdated answers.
+// cachedAnswers returns an owner's answers from the cache. It first reads missing and outdated answers
+// from the store.
 func (e *holdings) cachedAnswers(ctx context.Context, owner string) (*answers, error) {
 	o := e.standing.owner(owner)
 	if now, stale, fresh := e.standing.current(o); fresh && len(stale) == 0 {
@@ -197,7 +196,7 @@ func (e *holdings) cachedAnswers(ctx context.Context, owner string) (*answers, e
 	return now, nil
 }
 
-// readAnswers reads all answers of an owner, unless the cache has their newest change.
+// readAnswers reads all answers of an owner, unless the cache has the newest change of these answers.
 func (e *holdings) readAnswers(ctx context.Context, owner string, o *ownerAnswers) (*answers, error) {
 	until := time.Now().Add(knownFor)
 	newest, err := e.store.Sessions.NewestOf(ctx, standingFilter(owner))

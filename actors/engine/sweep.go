@@ -13,10 +13,9 @@ import (
 // sweepPause is the pause after each record, so that a sweep does not slow down calls.
 const sweepPause = 2 * time.Millisecond
 
-// sweep repairs pending records with a missed event, a lost timer or a prompt that was never
-// shown. An event is missed if no engine runs for longer than the broker keeps fired timers;
-// timers and prompts are lost if the broker loses messages. The sweep also denies pending
-// requests that a freeze covers.
+// sweep repairs pending records with a missed event, a lost timer or a prompt that was never shown.
+// Events are missed if no engine runs for longer than the broker keeps fired timers. Timers and prompts
+// are lost if the broker loses messages. The sweep also denies pending requests that a freeze covers.
 func (e *effects) sweep(ctx context.Context) {
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
@@ -65,9 +64,8 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 	return sleep(ctx, sweepPause)
 }
 
-// repair sets the timer of a pending record again, or handles the record's next event if the
-// time of that event has passed. Another engine may handle the same event at the same time
-// without harm.
+// repair sets the timer of a pending record again, or handles the record's next event if it is overdue.
+// Two engines may handle the same event at the same time without harm.
 func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	first := withEarliestEvent(entry)
 	if e.clock.now().Before(first.Record.NextEvent.At) {
@@ -92,8 +90,8 @@ func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	return err
 }
 
-// requeueUnshown queues the prompts of a pending record again if no worker has shown or claimed
-// them: a killed broker may lose the newest messages of the queue.
+// requeueUnshown queues the prompts of a pending record again if no worker has shown or claimed them,
+// because a killed broker may lose the newest messages of the queue.
 func (e *effects) requeueUnshown(ctx context.Context, entry bus.Entry) error {
 	prompt, err := e.life.promptOf(entry)
 	if err != nil {

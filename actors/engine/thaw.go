@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mayThaw returns FORBIDDEN unless a person may decide every request. It also returns FORBIDDEN
-// if a thaw comes from the agents' machine although another device could thaw. Without another
-// device, a thaw from the agents' machine needs the code word of the settings, if there is one.
+// mayThaw returns FORBIDDEN unless a person may decide every request. If another device could thaw, a
+// thaw from the agents' machine is FORBIDDEN, too. If no other device could thaw, a thaw from the
+// agents' machine needs the code word of the settings, if there is one.
 func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
@@ -27,8 +27,8 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	return checkCodeWord(now, word)
 }
 
-// checkCodeWord returns FORBIDDEN unless said is the code word that permissions.confirm sets
-// for the highest risk. Without such a code word, said must be empty.
+// checkCodeWord returns FORBIDDEN if a person has not sent the code word that permissions.confirm sets
+// for the highest risk. If there is no such code word, the person must send none.
 func checkCodeWord(s *schemas.Settings, said string) error {
 	c := s.CodeWordFor(schemas.RiskHigh)
 	if c == nil && said != "" {
@@ -44,8 +44,8 @@ func checkCodeWord(s *schemas.Settings, said string) error {
 	return err
 }
 
-// secondDevices returns the identities that may thaw from another machine than the agents'
-// machine.
+// secondDevices returns the identities that may thaw from another machine than the one that agents run
+// on.
 func (o *Options) secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {
@@ -58,9 +58,8 @@ func (o *Options) secondDevices(s *schemas.Settings) []schemas.Identity {
 	return all
 }
 
-// checkThawKept returns an error for settings that could let the agents' machine thaw a freeze
-// that needs a second device: settings that add another second device, or remove the last
-// second device.
+// checkThawKept returns an error for settings by which the agents' machine could thaw a freeze that
+// needs a second device. Such settings add another second device, or remove the last one.
 func (e *admin) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err

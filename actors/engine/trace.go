@@ -15,16 +15,16 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// callTrace collects the spans of one call of an agent. The call hands the spans over when its reply
-// is ready, because only then is it known whether a record keeps the trace. A call that is not traced
-// has a nil callTrace, whose methods do nothing.
+// callTrace collects the spans of one call of an agent. It hands them over when the reply is ready,
+// because only then is it known whether a record keeps the trace. A call that is not traced has a nil
+// callTrace, whose methods do nothing.
 type callTrace struct {
 	*base
 	agent string
 	began time.Time // by the broker's clock
 	kept  schemas.Trace
-	// inNew means that the request's new record keeps the trace, and inEarlier that a record of an
-	// earlier call does. The log entry of the record's decision then ends the trace.
+	// inNew means that the request's new record keeps the trace, and inEarlier that the record of an
+	// earlier call keeps it. In both cases the trace ends when the record's decision is logged.
 	inNew, inEarlier bool
 	risk             schemas.Risk // empty before the policy check
 
@@ -76,7 +76,7 @@ func (t *callTrace) now() (at time.Time) {
 	return at
 }
 
-// checked records the policy check, which began at the time began.
+// checked adds the span of the policy check, which began at the time began.
 func (t *callTrace) checked(s *askState, began time.Time) {
 	if t == nil {
 		return
@@ -86,7 +86,7 @@ func (t *callTrace) checked(s *askState, began time.Time) {
 		attribute.String("nod.verdict", string(s.verdict.Effect)), attribute.String("nod.rule", ruleName(s.verdict.Rule)), attribute.String("nod.risk", string(t.risk))))
 }
 
-// routed records how the people to ask were found.
+// routed adds the span of the search for people to ask.
 func (t *callTrace) routed(s *askState, began time.Time) {
 	if t == nil {
 		return
@@ -110,8 +110,8 @@ func (t *callTrace) keep() *schemas.Trace {
 	return &kept
 }
 
-// rejoin replaces the call's trace by the trace of the record that the request already has. If the
-// record has no trace, the call keeps its own.
+// rejoin replaces the call's trace by the trace of the request's existing record. If that record has no
+// trace, the call keeps its own.
 func (t *callTrace) rejoin(rec *schemas.Record) {
 	if t == nil {
 		return
@@ -122,7 +122,8 @@ func (t *callTrace) rejoin(rec *schemas.Record) {
 	t.inNew = false
 }
 
-// end hands over the spans of the call, and the request's own span if no record keeps it.
+// end hands over the spans of the call. If no record keeps the trace, it also hands over the request's
+// own span.
 func (t *callTrace) end(r *schemas.Request, reply schemas.RequestReply, err error) {
 	if t == nil {
 		return
@@ -151,7 +152,8 @@ func (t *callTrace) end(r *schemas.Request, reply schemas.RequestReply, err erro
 	t.Traces.Write(whole)
 }
 
-// storeSpans returns the spans of one write to a store: the write, and in it the wait for the disk.
+// storeSpans returns the spans of one write to a store: the write and, inside it, the wait for the
+// disk.
 func (e *base) storeSpans(parent trace.SpanContext, w bus.StoreWrite) []traces.Span {
 	s := traces.Child(parent, "store", e.clock.at(w.Sent), e.clock.at(later(w.Acked, w.Synced)), attribute.String("nod.store", w.Store), attribute.String("messaging.system", "nats"))
 	s.Kind = trace.SpanKindClient
@@ -249,7 +251,7 @@ func firstWord(text string) string {
 }
 
 // ruleName returns a rule's list and tool, such as "allow Bash". It leaves out the pattern, which may
-// contain commands, paths and people's names.
+// contain commands, paths and names of people.
 func ruleName(rule string) string {
 	switch list, of, _ := strings.Cut(rule, " "); {
 	case slices.Contains([]string{"default contained", "default nod", "default permissions", "default secrets", "already granted"}, rule):

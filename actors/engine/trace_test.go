@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Spans name a rule without its pattern and without the person who made it.
+// The rule's name in a span has neither the rule's pattern nor the person who made the rule.
 func TestASpanNamesARuleWithoutItsPattern(t *testing.T) {
 	for rule, shown := range map[string]string{
 		"allow Bash(rm -rf /home/ann:*)": "allow Bash", "always Bash(npm test) in /app": "always Bash", "deny /etc/shadow": "deny", "": "", "WebFetch": "WebFetch", "mcp__x__y": "mcp__x__y", "Bash(rm -rf /home/ann:*) in /app": "Bash", "@read:/home/ann": "@read", "Bash rm -rf x": "Bash",
@@ -25,7 +25,7 @@ func TestASpanNamesARuleWithoutItsPattern(t *testing.T) {
 	require.Len(t, ruleName(string(long)), maxWord)
 }
 
-// Without an exporter a request pays nothing for its trace.
+// Without an exporter, tracing costs a request nothing.
 func TestTracesThatAreOffCostNoAllocation(t *testing.T) {
 	e := &base{}
 	c, ctx, rec := &caller{name: "ada"}, t.Context(), &schemas.Record{}

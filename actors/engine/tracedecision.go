@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// traceDecided writes the spans that end with the decision about an entry's own request: the wait
-// for a person, the delivery by the outbox at the time told, and the request's own span. The engine
-// that has logged the decision calls it, once for each request.
+// traceDecided writes the spans that end with the decision about an entry's own request: the wait for a
+// person, the delivery by the outbox at the time told, and the request's own span. The engine that has
+// logged the decision calls traceDecided once for each request.
 func (e *base) traceDecided(entry *bus.Entry, r *schemas.Request, d *schemas.Decision, told time.Time) {
 	rec := &entry.Record
 	if !e.traced(rec) {
@@ -39,7 +39,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // traceDelivery writes the span of a decision's first delivery, which began at the time began. The
-// outbox delivers the decision again, and writes a span of that delivery.
+// outbox delivers each decision a second time, and writes a span of that delivery.
 func (e *base) traceDelivery(entry *bus.Entry, began time.Time, err error) {
 	if !e.traced(&entry.Record) || !entry.Record.Terminal() {
 		return
@@ -62,8 +62,8 @@ func (e *base) traceAnswer(rec *schemas.Record, began time.Time, connector strin
 	e.Traces.Write(s)
 }
 
-// traceDecide returns a context that observes the writes of a decision, and the function that writes
-// its spans. Without a trace it returns ctx and nil.
+// traceDecide returns a context that observes the writes of a decision, and a function that writes the
+// spans of these writes. Without a trace it returns ctx and nil.
 func (e *base) traceDecide(ctx context.Context, rec *schemas.Record, d *schemas.Decision) (context.Context, func(stored bool, err error)) {
 	if !e.traced(rec) {
 		return ctx, nil

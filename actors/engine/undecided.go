@@ -8,14 +8,13 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// decideAtOnce bounds the records that eachUndecided handles at a time. Each of them waits for
-// the disk, and one sync of the disk serves all that wait.
+// decideAtOnce is the number of records that eachUndecided handles at a time. Each record waits for the
+// disk, but one sync of the disk serves all that wait.
 const decideAtOnce = 128
 
-// eachUndecided calls f with the key of every undecided record of a session, or of all sessions
-// if session is empty, up to decideAtOnce calls at a time. An error does not stop the other
-// calls. f may get the key of a record that has just been decided, or a key twice if the record
-// changes meanwhile.
+// eachUndecided calls f with the key of every undecided record of a session, or of all sessions if
+// session is empty. It makes up to decideAtOnce calls at a time, and goes on after errors. f may get
+// the key of a record that has just been decided. If a record changes, f may get its key twice.
 func (e *base) eachUndecided(ctx context.Context, session string, f func(key string) error) error {
 	keys := make(chan string)
 	var work sync.WaitGroup

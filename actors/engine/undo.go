@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// undoFilter returns a filter for the standing answers that a connector may list and end. For
-// an inbox, these are all answers. For a carrier, these are the answers that the person from may
-// undo. A carrier gets FORBIDDEN if this person is no approver.
+// undoFilter returns a filter for the standing answers that a connector may list and end. An inbox may
+// end all answers, and a carrier those that the person from may undo. A carrier gets FORBIDDEN if this
+// person is no approver.
 func (e *holdings) undoFilter(ctx context.Context, connector string, from schemas.From) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.IsViewer(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil
@@ -21,10 +21,9 @@ func (e *holdings) undoFilter(ctx context.Context, connector string, from schema
 	return func(g *schemas.StandingAnswer) bool { return mayUndo(&who, g) }, nil
 }
 
-// mayUndo reports whether an approver may undo a standing answer. Approvers may undo their own
-// answers, and answers that cover only calls that the settings let them decide. An answer does
-// not tell the risk and host of its calls, so an approver with limits by risk or host may undo
-// only their own answers.
+// mayUndo reports whether an approver may undo a standing answer. Approvers may undo their own answers,
+// and answers that cover only calls that the settings let them decide. Approvers with limits by risk or
+// host may undo only their own answers, because an answer does not tell the risk and host of its calls.
 func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 	if g.By.Kind == schemas.ByHuman && g.By.Name == who.Name {
 		return true

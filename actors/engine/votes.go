@@ -12,16 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// knowWithin is how long settings with votes wait for every running engine to say that it knows
-// votes. It is shorter than the caller's timeout.
+// knowWithin is how long a change to settings with votes waits for every running engine to say that it
+// knows votes. It is shorter than the caller's timeout.
 const knowWithin = 4 * time.Second
 
-// maxVotes bounds the votes in a record, which people may give for different options.
+// maxVotes bounds the votes in a record. The votes may be for different options.
 const maxVotes = 16
 
-// answerConditions returns the conditions for allowing a record's request, and the approver with an
-// identity. If a condition about people may apply, both are by confirmed settings. The error is
-// FORBIDDEN if the identity belongs to no approver.
+// answerConditions returns the conditions for allowing a record's request, and the approver who has the
+// identity in the answer. If a condition about people may apply, both results come from confirmed
+// settings. The error is FORBIDDEN if the identity belongs to no approver.
 func (e *connectors) answerConditions(ctx context.Context, rec *schemas.Record, r *schemas.Request, who schemas.Approver, connector string, from schemas.From) (*conditions, schemas.Approver, error) {
 	c := e.conditionsOf(e.settings.now(), rec.Agent, r, rec.Risk)
 	if rec.Terminal() || !c.newer && rec.Type != schemas.TeamRecord {
@@ -38,11 +38,11 @@ func (e *connectors) answerConditions(ctx context.Context, rec *schemas.Record, 
 	return e.conditionsOf(now, rec.Agent, r, rec.Risk), who, nil
 }
 
-// checkVote returns VALIDATION_ERROR for an allow that differs from the votes of other people,
-// or that outlives its call: each vote of several people is for the same call, once.
+// checkVote returns VALIDATION_ERROR for an allow that several people cannot vote for. Each vote must
+// be for the same call, once, so an allow that changes the input or that lasts is refused.
 func (c *conditions) checkVote(a *schemas.Answer, option schemas.Option) error {
 	lasts := a.Scope != "" && a.Scope != schemas.ScopeOnce
-	permission := c.request.Kind == schemas.KindPermission // an allowed permission lasts for its session in any case
+	permission := c.request.Kind == schemas.KindPermission // an allowed permission always lasts for its session
 	switch {
 	case c.forTeams && lasts && !permission:
 		return schemas.Errorf(schemas.CodeValidation, "scope: settings.json demands %s for each such call; allow it once", strings.Join(c.texts(), " and "))
@@ -58,8 +58,9 @@ func (c *conditions) checkVote(a *schemas.Answer, option schemas.Option) error {
 	return nil
 }
 
-// counting returns the votes that count by these conditions: each is of an identity that still
-// belongs to the person who voted, and that person may allow the request there.
+// counting returns the votes that count by these conditions. The identity of a vote must still belong
+// to the person who voted, and the settings must still let that person allow the request on that
+// connector. Each person counts once.
 func (c *conditions) counting(votes []schemas.Vote) (all []schemas.Vote) {
 	for _, v := range votes {
 		who, ok := c.settings.Approver(v.Connector, schemas.From{UserID: v.UserID, Login: v.Login})
@@ -76,9 +77,9 @@ func (c *conditions) enough(votes []schemas.Vote) bool {
 	return len(c.counting(votes)) >= c.votes
 }
 
-// withVote returns the votes of a record that count, with the vote v. A person's earlier vote
-// stays if it is for the same option and at least as many calls; otherwise v replaces it. same
-// means that the record has exactly these votes.
+// withVote adds the vote v to the votes of a record that count. A person's earlier vote stays if it is
+// for the same option and at least as many calls. Otherwise v replaces the earlier vote. The result
+// same means that the record already has exactly these votes.
 func (c *conditions) withVote(rec *schemas.Record, v schemas.Vote) (votes []schemas.Vote, same bool) {
 	votes = c.counting(rec.Votes)
 	same = len(votes) == len(rec.Votes)
@@ -93,10 +94,10 @@ func (c *conditions) withVote(rec *schemas.Record, v schemas.Vote) (votes []sche
 	return votes, false
 }
 
-// vote adds a person's allow to a pending question, or decides the question if enough people
-// have allowed it with the same option. Votes and decision are stored by the same
-// compare-and-set, so that of concurrent answers only one decides. The decision d covers the
-// calls that every vote counted. vote writes nothing if v counts no call that is still in time.
+// vote adds a person's allow to a pending question, or decides the question if enough people have
+// allowed the same option. One compare-and-set stores votes and decision, so only one of several
+// concurrent answers decides. The decision covers the calls that every vote counted. If the deadlines
+// of all calls that the new vote counts have passed, vote writes nothing.
 func (e *recordLife) vote(ctx context.Context, entry bus.Entry, d *schemas.Decision, v schemas.Vote, c *conditions) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -126,7 +127,7 @@ func (e *recordLife) vote(ctx context.Context, entry bus.Entry, d *schemas.Decis
 	return entry, e.holdings.applyEffects(ctx, entry)
 }
 
-// forOption returns the votes for one option, and the number of calls that each of them counted.
+// forOption returns the votes for one option, and the number of calls that all these votes counted.
 func forOption(votes []schemas.Vote, option string) (agreeing []schemas.Vote, places int) {
 	for _, v := range votes {
 		if v.OptionID != option {
@@ -139,8 +140,8 @@ func forOption(votes []schemas.Vote, option string) (agreeing []schemas.Vote, pl
 	return agreeing, max(places, 1)
 }
 
-// ofAll returns the decision of several people, with their votes and messages. d is the
-// decision of the last of them.
+// ofAll returns the decision of several people, with their votes and messages; d is the decision of the
+// last voter.
 func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	all := *d
 	all.Votes, all.Message = withoutMessages(votes), cmp.Or(messagesOf(votes), d.Message)
@@ -152,9 +153,9 @@ func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	return &all
 }
 
-// withoutMessages returns votes without their messages, because the decision has the messages. The
-// votes keep their logins: before a later call or a container uses the votes, they are counted again,
-// and a vote of a person who logged in at an issuer counts only with its login.
+// withoutMessages returns votes without their messages, which are in the decision. The votes keep their
+// logins, because the vote of a person who logged in at an issuer counts only with the login. Votes are
+// counted again before a later call or a container uses them.
 func withoutMessages(votes []schemas.Vote) []schemas.Vote {
 	all := slices.Clone(votes)
 	for i := range all {
@@ -182,8 +183,8 @@ func messagesOf(votes []schemas.Vote) string {
 	return strings.Join(lines, "\n")
 }
 
-// answerByVote submits an allow as a vote. It returns the decision if enough people have
-// allowed the request, and VOTED if more must do so.
+// answerByVote submits an allow as a vote. It returns the decision if enough people have allowed the
+// request, and the error VOTED if more people must allow it.
 func (e *connectors) answerByVote(ctx context.Context, entry bus.Entry, d *schemas.Decision, a *schemas.Answer, c *conditions) (*schemas.Decision, error) {
 	v := schemas.Vote{
 		Name: d.By.Name, Connector: d.By.Connector, UserID: a.From.UserID, Login: a.From.Login, OptionID: a.OptionID,
@@ -203,8 +204,8 @@ func (e *connectors) answerByVote(ctx context.Context, entry bus.Entry, d *schem
 	return nil, schemas.Errorf(schemas.CodeVoted, "your vote is stored (%s); nothing is allowed before %d people have voted", schemas.DescribeVotes(agreeing, c.votes), c.votes)
 }
 
-// showVotes adds to the prompt of a pending question the votes that count, and the number of
-// people who must allow it. The prompt then counts only the calls that every vote covers.
+// showVotes adds to the prompt of a pending question the votes that count, and the number of people who
+// must allow it. The prompt then counts only the calls that every vote covers.
 func (c *conditions) showVotes(p *schemas.Prompt, rec *schemas.Record) {
 	if c.votes < 2 || rec.Terminal() {
 		return
@@ -242,15 +243,16 @@ func (e *effects) logVotes(ctx context.Context, entry bus.Entry, prompt schemas.
 	return errors.Join(errs...)
 }
 
-// checkEngines refuses settings about several people while an engine runs that does not know
-// them: it would keep its earlier settings, and decide by a single answer, or of another person.
+// checkEngines refuses settings about several people while a running engine does not know such
+// settings. That engine would keep its earlier settings, and let one person decide alone or let the
+// wrong person decide.
 func (e *admin) checkEngines(ctx context.Context, s *schemas.Settings) error {
 	version := s.TeamsVersion()
 	if version == 0 {
 		return nil
 	}
 	late, err := e.laggards(ctx, "votes", version, knowWithin)
-	if errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) { // on a busy machine this engine may not have replied to itself
+	if errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) { // on a busy machine, this engine may be too slow to reply to itself
 		live, lerr := e.store.Presence.LiveKeys(ctx, aliveKey("*"))
 		if lerr == nil && !slices.ContainsFunc(live, func(key string) bool { return key != aliveKey(e.service.ID()) }) {
 			return nil

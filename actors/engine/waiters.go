@@ -19,17 +19,17 @@ func waiterOfID(pendingID string) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.PendingID == pendingID }
 }
 
-// countedWaiters selects the waiters that an answered prompt showed and whose deadlines have
-// not passed. places is the number of calls that the prompt showed.
+// countedWaiters selects the waiters whose calls an answered prompt showed and whose deadlines have not
+// passed. places is the number of calls that the prompt showed.
 func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
-// decide ends a question. Each open waiter that the function about accepts gets the decision d;
-// every other open waiter becomes a question of its own. Of concurrent decisions only one is
-// stored, with its effects; each caller gets it. decide writes nothing if about accepts no open
-// waiter. It also writes nothing if the request that opened the question is still open and
-// about rejects that request.
+// decide ends a question with the decision d for each open waiter that the function about accepts.
+// Every other open waiter becomes a question of its own. If several decisions come at the same time,
+// only one is stored, with its effects, and every caller gets that decision. decide writes nothing if
+// about accepts no open waiter, or if it rejects the request that opened the question while that
+// request is open.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	observed, end := e.traceDecide(ctx, &entry.Record, d)
 	entry, stored, err := e.change(observed, entry, func(next *bus.Entry) (write, error) {
@@ -47,8 +47,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 	return entry, e.holdings.applyEffects(ctx, entry)
 }
 
-// decideNow is decide for one version of the question: it adds the decision to next, and returns
-// the write.
+// decideNow adds the decision to next, which is one version of the question, and returns the write.
 func (e *recordLife) decideNow(next *bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (write, error) {
 	rec := &next.Record
 	if err := refuseLater(next, d); err != nil {
@@ -81,9 +80,9 @@ func (e *recordLife) decideNow(next *bus.Entry, d *schemas.Decision, about func(
 	return e.store.Records.Decide, err
 }
 
-// endSome gives the decision d to each waiter that the function about accepts. The other
-// waiters stay. The question ends if no open waiter is left. The pending_id in d must name the
-// request that opened the question.
+// endSome gives the decision d to each waiter that the function about accepts. All other waiters stay.
+// The question ends if no open waiter is left. The pending_id in d must name the request that opened
+// the question.
 func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
@@ -118,7 +117,7 @@ func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.De
 	return entry, nil
 }
 
-// expire ends those waiters of a question whose deadlines have passed; at is the broker's time.
+// expire ends those waiters of a question whose deadlines have passed at the given time of the broker.
 // If other waiters stay, expire sets the timer for the next event.
 func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
@@ -136,9 +135,9 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, ended)
 }
 
-// endOverdue ends those waiters of a pending question whose deadlines have passed; now is the
-// broker's time. If the question ends too, endOverdue publishes the decision. It returns the
-// newest record.
+// endOverdue ends those waiters of a pending question whose deadlines have passed at the given time of
+// the broker. If this ends the question, endOverdue publishes the decision. It returns the newest
+// record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -157,7 +156,7 @@ func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.T
 	return entry, nil
 }
 
-// setDetached stores whether the agent of a pending call still waits.
+// setDetached stores whether the agent of a pending call has stopped waiting.
 func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendingID string, detached bool) (bus.Entry, error) {
 	return e.update(ctx, question, func(rec *schemas.Record) bool {
 		w := rec.Waiter(pendingID)
@@ -169,9 +168,9 @@ func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendin
 	})
 }
 
-// detachLate handles a report that an agent stopped waiting for a call, if the report comes
-// after the approval. The call did not run, so the approval counts for the agent's next
-// identical call.
+// detachLate handles a report that an agent stopped waiting for a call, if the call is already
+// approved. The approval then counts for the agent's next identical call, because the reported call did
+// not run.
 func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -213,10 +212,9 @@ func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer returns the decision d. If d is a person's approval of calls whose agents
-// have stopped waiting, the returned decision contains a standing answer. The standing answer
-// allows each of these calls once if the call's agent asks again, until the latest deadline of
-// these calls.
+// withStandingAnswer returns d. If d is a person's approval of calls whose agents have stopped waiting,
+// it adds a standing answer, which allows each of these calls once if its agent asks again before the
+// latest deadline of these calls.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || edited(&entry.Record, d) {
 		return d, nil

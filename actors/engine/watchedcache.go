@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// knownKept bounds the number of keys in a cache. A value that is older than knownFor is
-	// read again, because a watch can stop without an error, for example if its stream has lost
-	// its newest messages.
+	// knownKept bounds the number of keys in a cache. knownFor is the age at which a value is read
+	// again even without a reported change, because a watch can stop without an error, for example if
+	// its stream has lost its newest messages.
 	knownKept = 16384
 	knownFor  = 15 * time.Second
 )
 
-// watchedCache caches values of a bucket. A value is current until its key changes or it is
-// older than knownFor. The broker reports a change a moment late, so permissions are confirmed
-// at the store before they allow a request. Values that are not current are kept: settings and
-// freezes stay in force if the store cannot be read.
+// watchedCache caches values of a bucket. A value is current until its key changes or the value is
+// older than knownFor. The broker reports a change a moment late, so permissions are confirmed at the
+// store before they allow a request. Old values are kept, so that settings and freezes stay in force if
+// the store cannot be read.
 type watchedCache[T any] struct {
-	// read reads a key from the store. The argument last is the cached reading, or nil.
+	// read reads a key from the store. It gets the cached reading, or nil.
 	read func(ctx context.Context, key string, last *reading[T]) (T, uint64, error)
 
 	mu     sync.Mutex
@@ -28,7 +28,7 @@ type watchedCache[T any] struct {
 	unsure time.Time // the broker's reports of changes may be lost until this time
 }
 
-// reading is a value from the store. began is the time at which the engine began to read it.
+// reading is a value from the store, which the engine began to read at the time began.
 type reading[T any] struct {
 	value    T
 	revision uint64
@@ -36,9 +36,9 @@ type reading[T any] struct {
 }
 
 type cacheSlot[T any] struct {
-	last    *reading[T] // the newest reading; nil before the first one
+	last    *reading[T] // the newest reading; nil before the first reading
 	current bool
-	changes uint64 // counts the calls of outdate, so that keep notices a change during a read
+	changes uint64 // counts the calls of outdate, so that the method keep notices a change during a read
 }
 
 // last returns the newest reading of a key, of any age, or nil.
@@ -70,9 +70,9 @@ func (c *watchedCache[T]) get(ctx context.Context, key string) (reading[T], erro
 	return c.renew(ctx, key)
 }
 
-// renew reads a key from the store into the cache. After a failure the cached reading stays. If
-// the error is bus.ErrNotFound, the returned reading contains the revision at which the key can
-// be created.
+// renew reads a key from the store into the cache. After a failure the cached reading stays. If the key
+// does not exist, the error is bus.ErrNotFound, and the returned reading contains the revision at which
+// the key can be created.
 func (c *watchedCache[T]) renew(ctx context.Context, key string) (reading[T], error) {
 	s, last, changes := c.slot(key)
 	r := reading[T]{began: time.Now()}
@@ -96,10 +96,10 @@ func (c *watchedCache[T]) slot(key string) (s *cacheSlot[T], last *reading[T], c
 	return s, s.last, s.changes
 }
 
-// keep caches the reading r, unless a newer one is cached. An older revision may come from a
-// server that no longer leads. But if r began staleAfter later than the cached reading, the
-// stream has lost its newest messages, and r replaces the cached reading. r is current if its
-// key has not changed since r began.
+// keep caches the reading r, unless a newer reading is cached, because a server that no longer leads
+// may return an older revision. If r began at least staleAfter later than the cached reading, r
+// replaces the cached reading in any case, because the stream has lost its newest messages. r is
+// current if its key has not changed since r began.
 func (c *watchedCache[T]) keep(s *cacheSlot[T], r *reading[T], changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +120,8 @@ func (c *watchedCache[T]) changed(key string, revision uint64) {
 	}
 }
 
-// forget marks the value of a key as not current, after this engine has changed the key and
-// before the broker reports it.
+// forget marks the value of a key as not current. This engine calls it after its own change of the key,
+// before the broker reports the change.
 func (c *watchedCache[T]) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +130,8 @@ func (c *watchedCache[T]) forget(key string) {
 	}
 }
 
-// missed marks all values as not current, because reports of changes may have been lost. For
-// staleAfter, more reports may be lost.
+// missed marks all values as not current, because reports of changes may have been lost. More reports
+// may be lost during the time staleAfter from now.
 func (c *watchedCache[T]) missed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,9 +15,8 @@ func cacheReading[T any](c *watchedCache[T], key string, r reading[T]) {
 	c.keep(s, &r, changes)
 }
 
-// storeOf returns a cache whose reads of the store return the given readings, one after
-// another. If a reading has a function meanwhile, the read of this reading first calls that
-// function.
+// storeOf returns a cache whose reads of the store return the given readings, one after another. The
+// function in a reading, if any, is called during the read.
 func storeOf(readings ...storedReading) *watchedCache[string] {
 	c := &watchedCache[string]{}
 	c.read = func(context.Context, string, *reading[string]) (string, uint64, error) {
@@ -56,7 +55,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 		})
 	}
 	c := storeOf(storedReading{"older", 6, nil, func(c *watchedCache[string]) {
-		time.Sleep(time.Microsecond) // a coarse clock must show the newer reading as later
+		time.Sleep(time.Microsecond) // even on a coarse clock, the newer reading must be later
 		cacheReading(c, "session.S", reading[string]{"newer", 6, time.Now()})
 	}})
 	_, err := c.get(t.Context(), "session.S")
@@ -65,7 +64,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "newer", r.value)
 	c.changed("session.other", 8)
-	c.changed("session.S", 6) // the reading has revision 6 already
+	c.changed("session.S", 6) // the cached reading has revision 6 already
 	_, ok = c.current("session.S")
 	require.True(t, ok)
 	require.EqualValues(t, 8, c.newest())
@@ -75,8 +74,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	require.Equal(t, "newer", c.last("session.S").value)
 }
 
-// If a watch stops without an error, each value is current for knownFor after the begin of its
-// read.
+// If a watch stops without an error, each value stays current for knownFor after the start of its read.
 func TestACachedValueExpiresEvenIfTheWatchStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(
@@ -100,9 +98,9 @@ func TestACachedValueExpiresEvenIfTheWatchStops(t *testing.T) {
 	})
 }
 
-// A server that no longer leads may return an older version, which replaces no newer one. If a
-// server still returns the older version after staleAfter, the stream has lost the newer
-// version, and the older one counts. A failed read replaces nothing.
+// A server that no longer leads may return an older version, which replaces no newer version. If a
+// server still returns the older version after staleAfter, the stream has lost the newer version, and
+// the older version counts. A failed read replaces nothing.
 func TestAnOlderReadingReplacesNoNewerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(

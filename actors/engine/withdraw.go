@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdraw withdraws or detaches a request. It replies with the decision or, for a detached
-// request that is still pending, with a receipt. If the withdrawal arrives before the request,
-// withdraw creates a decided record, and the request is withdrawn when the request arrives.
+// withdraw withdraws or detaches a request. It replies with the decision or, for a detached request
+// that is still pending, with a receipt. For a withdrawal that arrives before its request, withdraw
+// creates a decided record, and the request is withdrawn when it arrives.
 func (e *withdrawals) withdraw(ctx context.Context, c *caller, w *schemas.Withdraw) (schemas.RequestReply, error) {
 	if _, err := e.holdings.requireSession(ctx, c.name, w.SessionID, ""); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (e *withdrawals) withdrawKnown(ctx context.Context, agent string, w *schema
 		if question.Record.Waits(w.PendingID) {
 			return receipt(entry, &r), nil
 		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // the request has ended in the meantime
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // the request has ended meanwhile
 			return nil, err
 		}
 		return e.withdrawKnown(ctx, agent, w, entry)

@@ -41,8 +41,8 @@ func (e *connectors) servePrompts(ctx context.Context, connector string, isNew b
 	return e.prompts.Keep(ctx, connector)
 }
 
-// delivery handles a worker's report that it has shown, or could not show, a prompt. The
-// agent's session gets a notice about it.
+// delivery handles a worker's report that it has shown a prompt, or could not show it. The agent's
+// session gets a notice.
 func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Delivery) (schemas.OK, error) {
 	key := schemas.Key(d.SessionID, d.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
@@ -68,7 +68,7 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 		if entry, last, err = e.effects.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
 			return schemas.OK{}, err
 		}
-		if !goesToCarriers(&entry.Record) { // a question without a working route frees its place on phones for the next question
+		if !goesToCarriers(&entry.Record) { // without a working route, the question frees its place on phones for the next question
 			if err := e.effects.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return schemas.OK{}, err
 			}
@@ -86,8 +86,8 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 	return schemas.OK{Type: schemas.TypeOK}, nil
 }
 
-// logDelivery logs once that a question is shown to a person, or that it cannot be shown. A receipt of
-// the channel is not logged: that a message was read says nothing about its reader.
+// logDelivery logs once that a question is shown to a person, or that it cannot be shown. It does not
+// log that a channel reports a message as read, because this says nothing about the reader.
 func (e *connectors) logDelivery(ctx context.Context, connector string, entry *bus.Entry, d *schemas.Delivery) error {
 	kind := schemas.LogShown
 	switch {

@@ -36,7 +36,7 @@ func (acpCmd) Help() string {
 	return "An editor that speaks the Agent Client Protocol (ACP) starts this in place of its agent. The exit code is the agent's."
 }
 
-// Run starts the agent and relays its messages. To the editor, nod is the agent.
+// Run starts the agent and relays its messages. The editor sees nod as the agent.
 func (c *acpCmd) Run(e *env) error {
 	args, err := commandAfter(c.Command)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 		stream.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // HTTP calls that are still open end with the process
+		_ = server.Shutdown(ctx) // HTTP calls that are still open end with this process
 	}, nil
 }
 

@@ -17,11 +17,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errUnchanged is the error of a change that the user did not agree to.
+// errUnchanged is the error of a change to which the user did not agree.
 var errUnchanged = errors.New("nothing was changed")
 
 // addPolicy adds suggested rules to the allow rules of settings.json, and applies the file. It first
-// prints the change and, unless yes is set, asks.
+// prints the change and, unless yes is set, asks the user.
 func (e *env) addPolicy(path string, suggestions []policy.Suggestion, yes bool) error {
 	if !yes && !e.interactive() {
 		return fmt.Errorf("%w: there is no terminal to ask on; --yes adds the rules without asking", errUnchanged)
@@ -45,10 +45,10 @@ func (e *env) addPolicy(path string, suggestions []policy.Suggestion, yes bool) 
 	return e.writeSettings(planned)
 }
 
-// planPolicy returns the change of settings.json that sets a preset, unless preset is empty, adds
-// suggested rules to the allow rules, and adds imported rules. It refuses rules for calls that this
-// user may not allow, and a file whose settings are not in force: applying it would change more than
-// the rules.
+// planPolicy returns the change of settings.json that adds suggested and imported rules and, unless
+// preset is empty, sets a preset. It refuses rules for calls that this user may not allow. It also
+// refuses a file whose settings are not in force, because applying the file would change more than the
+// rules.
 func (e *env) planPolicy(path, preset string, suggestions []policy.Suggestion, imported []hostRules) (hook.Change, error) {
 	return e.planSettings(path, func(s *schemas.Settings) (members []member, err error) {
 		if preset != "" {
@@ -68,9 +68,9 @@ func (e *env) planPolicy(path, preset string, suggestions []policy.Suggestion, i
 	})
 }
 
-// mayAllow returns an error if this user may not allow, at the terminal and from now on, calls of this
-// risk in a project, or in every project if project is empty. A rule in the settings allows the calls
-// of all agents and hosts, so an approver who may decide only for some of them may not add it.
+// mayAllow returns an error if this user may not allow, at the terminal and from now on, calls of a
+// risk in a project. An empty project means every project. A rule in the settings allows the calls of
+// all agents and hosts, so an approver for only some agents or hosts may not add the rule.
 func mayAllow(s *schemas.Settings, risk schemas.Risk, project string) error {
 	u, err := user.Current()
 	if err != nil {
@@ -93,7 +93,7 @@ func mayAllow(s *schemas.Settings, risk schemas.Risk, project string) error {
 	return nil
 }
 
-// inForce returns an error if a running nod uses other settings than those of settings.json.
+// inForce returns an error if a running nod uses other settings than settings.json has.
 func (e *env) inForce(s *schemas.Settings) error {
 	ctx, owner, done, err := e.owner()
 	if errors.Is(err, bus.ErrNotRunning) {

@@ -63,7 +63,7 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
-	case c.Rule != "": // --rule without a lasting allow would have no effect, so it is refused
+	case c.Rule != "": // --rule has no effect without a lasting allow, so it is refused
 		return a, errors.New("--rule chooses the rule of a lasting grant: add --always or --for")
 	}
 	return a, nil
@@ -82,9 +82,9 @@ func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 	return ofKind(schemas.AllowOnce)(p, a)
 }
 
-// reachOf returns the index of a lasting rule in p.Remember. The parameter named is the rule's number,
-// counted from 1, or its exact text. If named is empty, reachOf returns the index of the first rule,
-// which covers the fewest calls.
+// reachOf returns the index of a lasting rule in p.Remember. The user names the rule by its number,
+// counted from 1, or by its exact text. If the user names no rule, reachOf returns the index of the
+// first rule, which covers the fewest calls.
 func reachOf(p *schemas.Prompt, named string) (int, error) {
 	if len(p.Remember) == 0 {
 		return 0, fmt.Errorf("nod cannot tell which other calls a rule for %s would allow: allow it once", p.PendingID)

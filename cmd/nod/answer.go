@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A desk lists requests and answers them in this user's name. It connects as the terminal connector.
+// A desk lists and answers requests in this user's name. It connects as the terminal connector.
 type desk struct {
 	*connector.Desk
 	user string
@@ -72,8 +72,8 @@ func (c *showCmd) Run(e *env) error {
 	return nil
 }
 
-// showLogged shows a request without a record, as far as the log has it. If the log does not have
-// it, showLogged returns the error unknown.
+// showLogged shows a request without a record, from the log. If the log does not have the request, it
+// returns the error unknown.
 func (c *showCmd) showLogged(e *env, d *desk, unknown error) error {
 	l, err := e.findLogged(d, c.Session, c.ID)
 	if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeUnknownAction}) {
@@ -162,8 +162,8 @@ func ofKind(kind schemas.OptionKind) choice {
 }
 
 // ofWords returns the choice that the user typed. A number chooses the option with that number. Any
-// other text chooses the free-text option and becomes its text. The choice fails if the request does not
-// ask for a choice or a text, or has no such option.
+// other text chooses the free-text option and becomes its text. The choice fails if the request does
+// not ask for a choice or a text, or has no matching option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {
@@ -187,7 +187,8 @@ func ofWords(said string) choice {
 	}
 }
 
-// waitsForWords reports whether a question takes nothing but words, such as an agent's next prompt.
+// waitsForWords reports whether a question can be answered only by words, such as an agent's next
+// prompt.
 func waitsForWords(p *schemas.Prompt) bool {
 	return isQuestion(p) && !slices.ContainsFunc(p.Request.Options, func(o schemas.Option) bool { return o.Kind.Allows() && !o.Text })
 }
@@ -212,13 +213,13 @@ func (c *denyCmd) Run(e *env) error {
 // answerStyle contains the flags of an answering command that do not change the answer.
 type answerStyle struct {
 	json    bool
-	sure    bool                       // do not ask the user to confirm the rule of a lasting allow
-	only    func(*schemas.Prompt) bool // if the user names no request, the command considers only requests for which only returns true
-	confirm string                     // question to the user before the command answers a request that the user did not name
+	sure    bool                       // the user need not confirm the rule of a lasting allow
+	only    func(*schemas.Prompt) bool // a filter for the requests that the command considers if the user names no request
+	confirm string                     // the question to the user before the command answers a request that the user did not name
 }
 
-// answer sends this user's answer and prints the decision. If the request was decided before, it
-// prints that earlier decision.
+// answer sends this user's answer and prints the decision. If the request was decided earlier, it
+// prints the earlier decision.
 func (e *env) answer(session, id string, choose choice, a schemas.Answer, style answerStyle) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -246,7 +247,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	a.SessionID, a.PendingID, a.Digest, a.Waiters = p.SessionID, p.PendingID, p.Digest, p.Waiters
 	a.From = schemas.From{UserID: d.user}
 	p.Request.CreatedAt, page.Now = p.Request.CreatedAt.Local(), page.Now.Local()
-	ctx, cancel := e.soon() // a new time limit, because the user may have taken long to confirm
+	ctx, cancel := e.soon() // the user may have taken long to confirm, so the answer gets a new time limit
 	defer cancel()
 	decision, err := d.Answer(ctx, a)
 	if err != nil {

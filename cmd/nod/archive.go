@@ -34,7 +34,7 @@ func (c *backupCmd) Run(e *env) error {
 	return nil
 }
 
-// stores connects in the role of the owner of the stores. Unlike join, it sets no time limit.
+// stores connects in the role of the owner of the stores. It sets no time limit, unlike join.
 func (e *env) stores() (place bus.Place, conn *bus.Conn, done func(), err error) {
 	if place, err = e.place.WithDefaults(); err != nil {
 		return place, nil, nil, err

@@ -69,10 +69,10 @@ func (c *askCmd) Run(e *env) error {
 	return c.send(ctx, e, client, &request)
 }
 
-// send sends r within ctx and waits for the decision until e.ctx ends, which withdraws r. It prints the
-// decision, or with --async the receipt.
+// send sends r within ctx and waits for the decision. The end of e.ctx withdraws r. send prints the
+// decision, or the receipt with --async.
 func (c *askCmd) send(ctx context.Context, e *env, client *nod.Client, r *schemas.Request) error {
-	// The id is made here, so that a signal during SubmitAs can withdraw the request.
+	// The id is made before SubmitAs, so that a signal during SubmitAs can withdraw the request.
 	r.Rejoin = r.PendingID != ""
 	r.PendingID = cmp.Or(r.PendingID, bus.NewID())
 	open, err := client.SubmitAs(traces.FromEnvironment(ctx), *r)
@@ -210,7 +210,7 @@ func (c *askCmd) printReceipt(e *env, r schemas.Receipt) error {
 }
 
 func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) error {
-	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an allow with an edited input counts as a refusal
+	reply := agents.DescribeRefusingEdits(r, &d) // an allow with an edited input counts as a refusal, because after exit code 0 a script runs its original input
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err

@@ -41,7 +41,7 @@ func (c *upCmd) startInBackground(e *env) error {
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		return fmt.Errorf("make the directory of the log: %w", err)
 	}
-	before, _ := os.ReadFile(log) // if there is no log yet, before is empty, and every line of the log will be new
+	before, _ := os.ReadFile(log) // a missing log counts as empty, so that every later line is new
 	child := exec.Command(program, append(e.args, "--detach=false", "--quiet", "--log-file", log)...)
 	child.SysProcAttr = ownSession()
 	if err := child.Start(); err != nil {

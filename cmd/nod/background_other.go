@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// ownSession returns the default attributes: only Unix has sessions of processes.
+// ownSession returns the default attributes, because only Unix has sessions of processes.
 func ownSession() *syscall.SysProcAttr { return nil }

@@ -14,8 +14,8 @@ type benchCmd struct {
 	JSON  bool   `name:"json" help:"Print one JSON object."`
 }
 
-// Run measures nod, and callbacks on bare NATS for comparison. It uses stores of its own, which it
-// removes at the end. It does not use a nod that runs on this machine.
+// Run measures nod, and callbacks on bare NATS for comparison. It uses temporary stores, and not a nod
+// that runs on this machine.
 func (c *benchCmd) Run(e *env) error {
 	dir, err := c.dir(e)
 	if err != nil {

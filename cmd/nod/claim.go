@@ -16,18 +16,18 @@ import (
 const (
 	// keepClaims is how long the file of a claim stays. It is longer than nod keeps a decision.
 	keepClaims = 48 * time.Hour
-	// claimRetry is the pause between tries to lock a claim that another process holds.
+	// claimRetry is the pause between attempts to lock a claim that another process holds.
 	claimRetry = 200 * time.Millisecond
 )
 
-// The content of a claim's file. If no process has locked a file with the content claimed, the process that
-// wrote it was killed while it sent the reply.
+// The content of a claim's file. If the content is claimed and the file is unlocked, its writer was
+// killed while it sent the reply.
 const (
 	claimed = "claimed"
 	handled = "handled"
 )
 
-// claimReply claims the reply to a question for this process. Among all processes of the data directory, one
+// claimReply claims the reply to a question for this process. Only one process of the data directory
 // gets the claim. While another process sends the reply, claimReply waits.
 func (e *env) claimReply(ctx context.Context, sessionID, pendingID string) (done func(), err error) {
 	dir, err := e.dataDir()
@@ -57,7 +57,7 @@ func claimIn(ctx context.Context, dir, name string) (done func(), err error) {
 	}
 	if err == nil && len(was) == 0 {
 		return func() {
-			_ = os.WriteFile(path, []byte(handled), 0o600) // if it fails, another process says that the reply may be lost
+			_ = os.WriteFile(path, []byte(handled), 0o600) // if this write fails, another process reports that the reply may be lost
 			_ = lock.Close()
 		}, nil
 	}

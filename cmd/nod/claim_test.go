@@ -31,8 +31,8 @@ func TestClaimingProcess(t *testing.T) {
 	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 
-// If the process that sends a reply is killed, exactly one other process hears of it, so that people are
-// told. No other process sends the reply, because it may have been sent.
+// If the process that sends a reply is killed, exactly one other process reports the loss, so that
+// people are told. No other process sends the reply, because it may have been sent already.
 func TestAKilledClaim(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestAKilledClaim(t *testing.T) {
 	_, err = claimIn(waits, dir, "a")
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the process still sends")
 	require.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait() // fails, because the process was killed
+	_ = cmd.Wait() // Wait fails, because the process was killed
 
 	_, err = claimIn(t.Context(), dir, "a")
 	require.ErrorIs(t, err, opencode.ErrClaimLost)
@@ -60,7 +60,7 @@ func TestAKilledClaim(t *testing.T) {
 	require.ErrorIs(t, err, opencode.ErrClaimTaken)
 }
 
-// Of several processes, one claims a reply.
+// Only one of several processes claims a reply.
 func TestOneClaimsAReply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,8 +18,8 @@ func (codexAppServerCmd) Help() string {
 	return "A program that drives Codex through its app-server starts this command in its place. The exit code is Codex's."
 }
 
-// Run starts Codex's app-server and relays its messages. To the program that drives
-// Codex, nod is the app-server.
+// Run starts Codex's app-server and relays its messages. The program that drives Codex sees nod as the
+// app-server.
 func (c *codexAppServerCmd) Run(e *env) error {
 	args, err := commandAfter(c.Command)
 	if err != nil {

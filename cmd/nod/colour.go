@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// coloured reports whether nod may write colours to w. It must be a terminal, NO_COLOR must not be
-// set, and TERM must not be dumb.
+// coloured reports whether nod may write colours to w: w must be a terminal, NO_COLOR must not be set,
+// and TERM must not be dumb.
 func coloured(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

@@ -21,8 +21,8 @@ func TestTheCommandOfALineIsFoundAfterGlobalFlags(t *testing.T) {
 	assert.Equal(t, []string{"exec", "--contain"}, own)
 }
 
-// Hooks and nod exec read only a part of the definition of nod's command line. Their flags are the same
-// in that part as in the whole definition.
+// Hooks and nod exec read only a part of the definition of nod's command line. The flags in that part
+// must be the same as in the whole definition.
 func TestASmallCommandLineReadsAsTheWholeOne(t *testing.T) {
 	exit := func(int) {}
 	for _, line := range []string{

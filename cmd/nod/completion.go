@@ -26,13 +26,12 @@ func (c *completionCmd) Run(e *env, app *kong.Kong) error {
 	return nil
 }
 
-// A completion is a command's path, such as "settings apply", with the words that may follow that
-// path.
+// A completion is a command's path, such as "settings apply", with the words that may follow the path.
 type completion struct {
 	path  string
 	words []string
 	help  []string // help[i] describes words[i]
-	ids   bool     // the id of a request may also follow
+	ids   bool     // the id of a request may also follow the path
 }
 
 // takeIDs are the commands whose first argument is the id of a request.

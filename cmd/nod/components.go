@@ -91,7 +91,7 @@ func (c *connectorCmd) Run(e *env) error {
 	return running.Stop(stopping)
 }
 
-// stopper is a viewer or a worker.
+// stopper is implemented by a viewer and by a worker.
 type stopper interface{ Stop(context.Context) error }
 
 func (c *connectorCmd) start(e *env, system *actors.System, conn *bus.Conn, exporter *otlp.Exporter) (stopper, error) {

@@ -58,9 +58,9 @@ func containSpec(project, dir string, command, tags []string) (contain.Spec, err
 // scratchAge is the time after which the directory of an unused session is removed.
 const scratchAge = 7 * 24 * time.Hour
 
-// scratchDir returns the directory that keeps /tmp and the toolchains' changed caches for the
-// contained commands of one session in one project. It also removes the directories of sessions that
-// were not used for scratchAge.
+// scratchDir returns the directory for /tmp and for changed caches of toolchains, which the contained
+// commands of one session in one project share. It also removes the directories of sessions that were
+// unused for scratchAge.
 func scratchDir(session, project string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -119,7 +119,8 @@ func (c *execCmd) contained(e *env) error {
 	if e.ctx.Err() != nil {
 		return errors.New("stopped before the command ran")
 	}
-	// WithoutCancel: the command gets the signals that end e.ctx, and handles them itself.
+	// The context must outlive e.ctx, because the command gets the signals that end e.ctx and handles
+	// them itself.
 	report, err := contain.Run(context.WithoutCancel(e.ctx), s)
 	if err != nil {
 		return err
@@ -131,9 +132,9 @@ func (c *execCmd) contained(e *env) error {
 	return nil
 }
 
-// printContained prints the accesses that a contained command was refused, and the command with which
-// the user can ask for these accesses. grant is the text of that command, with %s in place of the
-// hosts. The argument join is the text between two hosts.
+// printContained prints the accesses that the kernel refused to a contained command, and the command
+// with which the user can ask for them. grant is the text of that command, with %s in place of the
+// hosts, and join is the text between two hosts.
 func (e *env) printContained(r contain.Report, limit time.Duration, grant, join string) {
 	if r.TimedOut {
 		fmt.Fprintf(e.stderr, "nod: the command was killed after %s\n", limit)
@@ -162,8 +163,8 @@ func (e *env) printContained(r contain.Report, limit time.Duration, grant, join 
 // maxNamed is the largest number of host names in one line.
 const maxNamed = 8
 
-// unasked returns the host names that a contained command looked up itself, and to which it did not ask
-// the proxy to connect.
+// unasked returns the host names that a contained command looked up without asking the proxy to connect
+// to them.
 func unasked(r contain.Report) []string {
 	return slices.DeleteFunc(slices.Clone(r.LookedUp), func(name string) bool {
 		return slices.ContainsFunc(r.Refused, func(f contain.RefusedHost) bool { return f.Host == name })

@@ -31,7 +31,7 @@ func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client
 			client = own
 			defer func() { client = nil }()
 		}
-		if w.Resumable { // send no aftermath: if nod has decided already, a sidecar that is started again may still reply with the decision
+		if w.Resumable { // an aftermath would be wrong, because a sidecar that is started again may still reply with the decision
 			_, err := client.Withdraw(ctx, w.SessionID, w.PendingID, "nod's program beside the agent was killed")
 			return err
 		}

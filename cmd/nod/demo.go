@@ -21,7 +21,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 		return nil, err
 	}
 	host := agent.NewHost(sys, conn, "local", e.log)
-	id := "demo-" + bus.NewID()[:8] // a new session at each start, so that an earlier denial does not decide this request
+	id := "demo-" + bus.NewID()[:8] // each start has a new session, so that an earlier denial does not decide this request
 	session, err := host.Join(id, nil)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 	go func() {
 		defer close(done)
 		r := schemas.Request{
-			SessionID: id, PendingID: bus.NewID(), // the id by which the decision is matched to this request
+			SessionID: id, PendingID: bus.NewID(), // this id identifies the request to which the decision belongs
 			Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 			ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",

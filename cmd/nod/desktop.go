@@ -14,25 +14,26 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The times of notifications on the desktop.
+// The time limits of notifications on the desktop.
 const (
 	desktopWindow  = 500 * time.Millisecond // requests that arrive within this time get one notification
 	desktopTimeout = 5 * time.Second        // the longest run of notify-send
 )
 
-// A desktop shows notifications of requests on this machine's Linux desktop, by the program notify-send,
-// which sends them over D-Bus. Nothing depends on them: a notification that fails is only logged.
+// A desktop shows notifications of requests on this machine's Linux desktop. It runs notify-send, which
+// sends them over D-Bus. A failed notification is only logged, because nothing depends on
+// notifications.
 type desktop struct {
 	program string
-	// delay returns how long a request waits for its notification. A call of this function can take as
-	// long as a call to an engine.
+	// delay returns how long a request waits for its notification. It may take as long as a call to an
+	// engine.
 	delay  func(*schemas.Prompt) time.Duration
 	window time.Duration
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	waiting map[string]*schemas.Prompt // pending requests, by key; the value is nil once the request had its notification
-	due     []string                   // keys of the next notification
+	waiting map[string]*schemas.Prompt // pending requests by key; nil for a request that has had its notification
+	due     []string                   // keys of the requests in the next notification
 }
 
 // newDesktop returns nil if this machine has no D-Bus session or no notify-send.
@@ -56,7 +57,8 @@ func hasSessionBus() bool {
 	return dir != "" && err == nil
 }
 
-// show notes a version of a request. A request gets one notification, after its delay, unless it has ended.
+// show takes in a version of a request. It shows one notification for each request, after the delay,
+// unless the request has ended.
 func (d *desktop) show(p schemas.Prompt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +99,8 @@ func (d *desktop) flush() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), desktopTimeout)
 	defer cancel()
-	// The text is the summary, which desktops show as plain text; a body could contain markup.
+	// The text is the summary of the notification, which desktops show as plain text. In a body they
+	// would interpret markup.
 	if err := exec.CommandContext(ctx, d.program, "--app-name=nod", "--", people.RingText(all...)).Run(); err != nil {
 		d.log.Debug("notify-send showed no notification", "error", err)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// notifySend puts a notify-send that appends its arguments to a file in PATH. The file's path is the result.
+// notifySend creates a fake notify-send in PATH, which appends its arguments to a file. It returns the
+// file's path.
 func notifySend(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,8 +31,8 @@ func waits(id string, tier schemas.Tier) schemas.Prompt {
 	}}
 }
 
-// Each request gets one notification without its payload. A request that has ended gets none. If the user
-// is at a request's session, its notification comes later.
+// Each request gets one notification, which shows no payload. A request that has ended gets no
+// notification. If the user is at the session of a request, the notification comes later.
 func TestNotificationsOnTheDesktop(t *testing.T) {
 	out := notifySend(t)
 	d := newDesktop(slog.New(slog.DiscardHandler), func(p *schemas.Prompt) time.Duration {
@@ -50,7 +51,7 @@ func TestNotificationsOnTheDesktop(t *testing.T) {
 	d.show(waits("one", schemas.TierDisconnected))
 	require.Eventually(t, isDue(1), 30*time.Second, time.Millisecond)
 	d.flush()
-	said := func() string { text, _ := os.ReadFile(out); return string(text) } // before the first notification there is no file
+	said := func() string { text, _ := os.ReadFile(out); return string(text) } // there is no file before the first notification
 	require.Equal(t, "--app-name=nod -- nod: high risk · <b>Claude</b> · app\n", said())
 
 	d.show(waits("one", schemas.TierDisconnected))
@@ -67,7 +68,7 @@ func TestNotificationsOnTheDesktop(t *testing.T) {
 	require.Equal(t, "--app-name=nod -- nod: high risk · <b>Claude</b> · app\n--app-name=nod -- nod: 2 requests wait\n", said())
 }
 
-// The time in which requests are gathered for one notification ends without a further request.
+// nod gathers requests for one notification only for a limited time, even if no further request comes.
 func TestANotificationNeedsNoFurtherRequest(t *testing.T) {
 	out := notifySend(t)
 	d := newDesktop(slog.New(slog.DiscardHandler), func(*schemas.Prompt) time.Duration { return 0 })

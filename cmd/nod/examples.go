@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// examples are the examples in the help of each command, one on a line.
+// examples contains the examples in each command's help, one per line.
 var examples = map[string]string{
 	"up":                "nod up\nnod up --demo\nnod up -d",
 	"stop":              "nod stop",

@@ -41,8 +41,8 @@ func (execCmd) Help() string {
 		". Name a program's files in the home directory (git: ~/.gitconfig) by --permission, or tell the program to do without them."
 }
 
-// Run runs the command. With --contain it returns the command's exit code. Otherwise it replaces this
-// process by the command, and returns only on failure. If the command could not start, the exit code
+// Run runs the command. With --contain it returns the command's exit code. Otherwise the command
+// replaces this process, and Run returns only on failure. If the command could not start, the exit code
 // is the one that a shell uses for that failure.
 func (c *execCmd) Run(e *env) error {
 	become := c.become

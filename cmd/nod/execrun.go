@@ -47,7 +47,8 @@ func (c *execCmd) decided(e *env) error {
 	if err != nil {
 		return err
 	}
-	// WithoutCancel: the command gets the signals that end e.ctx, and handles them itself.
+	// The context must outlive e.ctx, because the command gets the signals that end e.ctx and handles
+	// them itself.
 	report, err := contain.Run(context.WithoutCancel(e.ctx), spec)
 	code := report.ExitCode
 	var refused *agents.ExitError
@@ -104,8 +105,8 @@ func reportOf(r contain.Report, code int) schemas.RunReport {
 	return out
 }
 
-// reportRun reports to nod that a command has ended. If nod cannot be reached, the command's exit code
-// stays the same.
+// reportRun reports to nod that a command has ended. A failure to reach nod does not change the
+// command's exit code.
 func (e *env) reportRun(client *nod.Client, ran schemas.Ran) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), callTimeout)
 	defer cancel()

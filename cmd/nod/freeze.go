@@ -59,7 +59,7 @@ func (c *freezeTarget) request(user string) schemas.FreezeRequest {
 }
 
 // known reports whether the target exists. A session exists if nod knows it, and an agent exists if nod
-// has stored requests of it. If nod does not reply, known returns true.
+// has stored its requests. If nod does not reply, known returns true.
 func (c *freezeTarget) known(ctx context.Context, d *desk) bool {
 	switch {
 	case c.Session != "":
@@ -108,7 +108,7 @@ func (c *thawCmd) Run(e *env) error {
 			return err
 		}
 	}
-	ctx, cancel := e.soon() // a new time limit, because the user may have taken long to type
+	ctx, cancel := e.soon() // the user may have taken long to type, so the thaw gets a new time limit
 	defer cancel()
 	frozen, err := d.Thaw(ctx, b)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {

@@ -71,7 +71,7 @@ func (c *revokeCmd) Run(e *env) error {
 	}
 	g, now := grants[0], time.Now()
 	before := people.DescribeStanding(&g, now)
-	if err := owner.Revoke(ctx, &g); err != nil { // revoke even an expired grant: grants that were shared from it may still be in force
+	if err := owner.Revoke(ctx, &g); err != nil { // an expired grant is revoked too, because grants that were shared from it may still be in force
 		return err
 	}
 	switch before.Undo {

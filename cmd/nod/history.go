@@ -18,7 +18,8 @@ type historyCmd struct {
 	Words   []string    `arg:"" optional:"" help:"Words that all occur in the request or its decision."`
 }
 
-// Run lists the requests that have a decision, newest first: the stored ones, then those of the log.
+// Run lists the requests that have a decision, newest first. Stored requests come before those that
+// only the log has.
 func (c *historyCmd) Run(e *env) error {
 	if c.Limit < 1 {
 		return errors.New("--limit: give 1 or more")
@@ -28,7 +29,7 @@ func (c *historyCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // a page is read by one call, so it gets the time limit of a call
+	d.PageTimeout = callTimeout // each page gets the time limit of a call, because one call reads it
 	search := people.NewSearch(strings.Join(c.Words, " "), schemas.Outcome(c.Outcome))
 	newest := people.Newest{Most: c.Limit, Keep: search.Finds}
 	if err := d.EachDecided(e.ctx, c.Session, newest.Add); err != nil {
@@ -52,7 +53,8 @@ func (c *historyCmd) Run(e *env) error {
 	return nil
 }
 
-// sayEnd says that nothing was found, and where the log begins if it was read to there.
+// sayEnd prints where the log begins, if the whole log was read. If the command has found nothing, it
+// also prints that.
 func (c *historyCmd) sayEnd(e *env, past *pastRequests, nothing bool) {
 	if past.begins.IsZero() {
 		if nothing {
@@ -70,15 +72,15 @@ func (c *historyCmd) sayEnd(e *env, past *pastRequests, nothing bool) {
 	fmt.Fprintln(e.stderr, end)
 }
 
-// pastRequests are requests of the log, the newest first. begins is the time of the log's oldest
-// entry, if all of the log was read.
+// pastRequests are requests from the log, the newest first. begins is the time of the log's oldest
+// entry, or zero if only a part of the log was read.
 type pastRequests struct {
 	found  []schemas.LoggedRequest
 	begins time.Time
 }
 
-// readLog reads the log, the newest entries first, until most requests match. After an error it also
-// returns what it has found.
+// readLog reads the log from its newest entries back, until most requests match. After an error it also
+// returns the requests that it has found.
 func (c *historyCmd) readLog(e *env, d *desk, search people.Search, most int) (past pastRequests, err error) {
 	if most == 0 {
 		return past, nil
@@ -93,12 +95,13 @@ func (c *historyCmd) readLog(e *env, d *desk, search people.Search, most int) (p
 	return past, err
 }
 
-// listedRows are the requests of the log that were read, because the log may have one twice. An agent
-// may use an id and a time again, so each content and each decision is a row of its own.
+// listedRows remembers the requests that were read from the log, because the log may have a request
+// twice. The content and the decision of a request also identify its row, because an agent may use an
+// id and a time again.
 type listedRows map[string]bool
 
-// add reports whether a request is a new row. A question without a decision is none after a row with
-// the same question.
+// add reports whether a request is a new row. After a row with the same question, a question without a
+// decision is not a new row.
 func (rows listedRows) add(l *schemas.LoggedRequest) bool {
 	question := fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
 	row := question

@@ -84,23 +84,23 @@ func (c *hookCmd) Run(e *env) error {
 	})
 	if dirErr == nil {
 		e.reviewKilled(dir)
-		if time.Since(began) < sweepBefore { // a hook that has waited for long may be near the timeout of its host
+		if time.Since(began) < sweepBefore { // a hook that has waited long may be near its host's timeout
 			_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
 		}
 		if os.Getenv(hook.ProbeEnv) == "" {
 			installs.Ran(dir, host.Name, version())
 		}
 	}
-	// The connection ends with the process. Every call has its reply by now, so that nothing is
-	// left to send; Client.Close would wait 10 ms longer.
+	// The connection is not closed, because it ends with the process and Client.Close would wait 10 ms.
+	// Nothing is left to send, because every call has its reply.
 	if code != exitOK {
 		return exit(code)
 	}
 	return nil
 }
 
-// sweepBefore is the time after which a hook no longer looks for hooks that died: the next hook and nod
-// up do.
+// sweepBefore is the running time after which a hook no longer looks for hooks that died. The next hook
+// or nod up then looks for them.
 const sweepBefore = time.Second
 
 // unsettled implements hook.Unsettled with files in a data directory.
@@ -117,7 +117,7 @@ func (dir unsettled) Noted(sessionID, tool string) bool {
 func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
 
 // containable returns the value of hook.Options.Contain for a project, and the nod program that starts
-// its contained calls. That program asks the same nod as this process does.
+// the project's contained calls. That program asks the same nod as this process.
 func containable(place bus.Place, project string) (possible string, program schemas.NodProgram) {
 	var none schemas.NodProgram
 	switch {
@@ -148,9 +148,8 @@ func knownSupport() (contain.Level, error) {
 	return contain.KnownSupport(filepath.Join(cache, "nod"))
 }
 
-// namedData returns the data directory that a command for the host's shell must name, or "" if it is
-// the default one. The shell possibly lacks the environment variables with which the host runs its
-// hooks.
+// namedData returns the data directory that a command for the host's shell must name, or "" for the
+// default directory. The shell may lack the environment variables with which the host runs its hooks.
 func namedData(dir string) string {
 	if home, err := bus.DataHome(); err != nil || home != dir {
 		return dir
@@ -165,9 +164,8 @@ func leadsElsewhere(project string) bool {
 }
 
 // ownProgram returns the nod program that runs now, with the data directory, the servers and the key
-// file of place. It returns an error if another program is at that path now, as after an update, or if
-// a contained command could replace the program. It also returns one if the names of these files and
-// servers cannot be written in a command line.
+// file of place. The error means that an update has replaced the program, that a contained command
+// could replace it, or that one of these names cannot be written in a command line.
 func ownProgram(place bus.Place, project string) (schemas.NodProgram, error) {
 	var none schemas.NodProgram
 	place, err := place.WithDefaults()
@@ -202,8 +200,8 @@ func ownProgram(place bus.Place, project string) (schemas.NodProgram, error) {
 	return program, err
 }
 
-// checkedProgram returns the real path of p. It returns an error unless this path leads to the running
-// program and is outside of the project.
+// checkedProgram returns the real path of p. That path must lead to the running program and be outside
+// of the project; otherwise checkedProgram returns an error.
 func checkedProgram(p string, running os.FileInfo, project string) (string, error) {
 	real, err := filepath.EvalSymlinks(p)
 	if err != nil || !filepath.IsAbs(real) {
@@ -221,9 +219,9 @@ func checkedProgram(p string, running os.FileInfo, project string) (string, erro
 	return real, nil
 }
 
-// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached. After this
-// code a hook may let the host ask its own user. Other errors, such as refused keys, stay unchanged,
-// and make a hook deny.
+// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached. This code
+// lets a hook leave the call to the host's own user. Any other error, such as refused keys, stays
+// unchanged, and makes a hook deny.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
@@ -234,9 +232,9 @@ func unavailable(err error) error {
 // asker adapts nod.Client to the interfaces of hooks and of agent connectors.
 type asker struct{ *nod.Client }
 
-// Ask waits until nod has stored the request, and then for the decision until ctx ends. If nod does
-// not store the request in time (see agents.UntilStored), the error is UNAVAILABLE. When ctx ends, the request stays
-// pending; the caller may withdraw it.
+// Ask waits until nod has stored the request, and then for the decision until ctx ends. The error is
+// UNAVAILABLE if nod does not store the request in time (see agents.UntilStored). At the end of ctx the
+// request stays pending; the caller may withdraw it.
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := agents.UntilStored(ctx)
 	defer cancel()
@@ -248,15 +246,14 @@ func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, er
 	return open.Await(ctx)
 }
 
-// Withdraw ends a request. If the request was decided before, Withdraw has no effect and returns no
-// error.
+// Withdraw ends a request. For a decided request it does nothing and returns no error.
 func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	_, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
 	return err
 }
 
-// Abandon withdraws a request whose call never runs. If the request was allowed before, its record gets
-// the aftermath that the call never ran.
+// Abandon withdraws a request whose call never runs. If the request was already allowed, its record
+// gets the aftermath that the call never ran.
 func (a asker) Abandon(ctx context.Context, sessionID, pendingID, reason string) error {
 	d, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
 	if err != nil || d.Outcome != schemas.Allowed {
@@ -265,8 +262,7 @@ func (a asker) Abandon(ctx context.Context, sessionID, pendingID, reason string)
 	return a.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: reason})
 }
 
-// HostResolved withdraws the requests that the host resolved without nod's
-// decision.
+// HostResolved withdraws the requests that the host resolved without a decision of nod.
 func (a asker) HostResolved(ctx context.Context, p schemas.HostResolved) error {
 	_, err := a.Client.HostResolved(ctx, p)
 	return err

@@ -24,7 +24,7 @@ import (
 // rules that nod cannot import.
 type hostRules struct {
 	file    string
-	project string // the rules apply to this project only; empty means all projects
+	project string // the project to which the rules apply; empty for all projects
 	rules   schemas.Permissions
 	left    []rules.NotImported
 }
@@ -42,7 +42,7 @@ func ruleFiles(agent string) (files []string, err error) {
 	}
 	add := func(dir string, patterns ...string) {
 		for _, pattern := range patterns {
-			found, _ := fs.Glob(os.DirFS(dir), pattern) // the patterns are well formed; a directory that cannot be read has no files
+			found, _ := fs.Glob(os.DirFS(dir), pattern) // Glob fails only for malformed patterns; an unreadable directory has no files
 			for _, name := range found {
 				files = append(files, filepath.Join(dir, name))
 			}
@@ -65,8 +65,8 @@ func ruleFiles(agent string) (files []string, err error) {
 // maxRuleFile is the largest size in bytes of a file with rules.
 const maxRuleFile = 1 << 20
 
-// readRules returns the content of a file with rules. A project may contain anything: the file must be an
-// ordinary one of up to maxRuleFile bytes, and readRules waits for no named pipe.
+// readRules returns the content of a file with rules. A project may contain anything, so the file must
+// be an ordinary file of up to maxRuleFile bytes, and readRules never waits for a named pipe.
 func readRules(file string) ([]byte, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -102,7 +102,7 @@ func readHostRules(agent, file string) (all []hostRules, err error) {
 			continue
 		}
 		one, err := readRuleFile(agent, f)
-		if err != nil { // an error in one file does not prevent reading the others
+		if err != nil { // after an error in one file, the other files are still read
 			one.left = []rules.NotImported{{List: "file", Rule: f, Why: err.Error()}}
 		}
 		seen, all = append(seen, info), append(all, one)
@@ -124,7 +124,7 @@ func readRuleFile(agent, file string) (hostRules, error) {
 		read = rules.ImportGeminiPolicy
 	case agent == hook.Gemini().Name:
 		read = rules.ImportGemini
-		if plain, err := hujson.Standardize(data); err == nil { // the file may have comments
+		if plain, err := hujson.Standardize(data); err == nil { // the file may contain comments
 			data = plain
 		}
 	}
@@ -160,8 +160,7 @@ func sameDir(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// settingsWith returns settings with these rules. The rules of a project apply to
-// that project alone.
+// settingsWith returns settings with these rules. The rules of a project apply only to that project.
 func settingsWith(all []hostRules) (s schemas.Settings) {
 	for _, r := range all {
 		if r.project == "" {
@@ -180,16 +179,16 @@ func settingsWith(all []hostRules) (s schemas.Settings) {
 	return s
 }
 
-// offerImport offers to import an agent program's own rules after the installation of its hook. The
-// hook asks nod about every call. Without the imported rules, nod would ask people about calls that
-// the agent program's rules already allow. The parameter changed is the path of the settings file with
-// the new hook. If ask is false, offerImport only prints the commands for the import.
+// offerImport offers to import an agent program's own rules after the installation of its hook. Without
+// the import, nod would ask people about calls that these rules already allow, because the hook asks
+// nod about every call. changed is the path of the settings file with the new hook. If ask is false,
+// offerImport only prints the commands for the import.
 func (e *env) offerImport(agent, changed string, ask bool) error {
 	host, err := hostNamed(agent)
 	if err != nil {
 		return err
 	}
-	if agent != hook.ClaudeCode().Name { // only Claude Code keeps hooks and rules in one file
+	if agent != hook.ClaudeCode().Name { // only Claude Code keeps hooks and rules in the same file
 		changed = ""
 	}
 	all, err := readHostRules(agent, changed)
@@ -247,7 +246,7 @@ func (e *env) showRules(agent string, r hostRules) {
 }
 
 // additions returns the members to set in settings.json so that the settings s also contain the rules
-// in more.
+// of more.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

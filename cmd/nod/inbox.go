@@ -38,7 +38,7 @@ func (c *inboxCmd) Run(e *env) error {
 		return fmt.Errorf("find this user's name: %w", err)
 	}
 	log := e.log
-	if isTerminal(e.stderr) { // no log on the terminal: it would overwrite the screen, and the screen shows errors itself
+	if isTerminal(e.stderr) { // no log is written to the terminal, because it would overwrite the screen, which shows errors itself
 		log = slog.New(slog.DiscardHandler)
 	}
 	joining, cancel := e.soon()
@@ -59,7 +59,7 @@ func (c *inboxCmd) Run(e *env) error {
 	defer stop(nil)
 	screen := inbox.New(ctx, e.stdin, e.stdout, o)
 	viewing := make(chan *connector.Viewer, 1)
-	go func() { // in a goroutine: View calls Show before it returns, and Show blocks until the screen's Run has started
+	go func() { // View runs in a goroutine, because it calls Show before it returns, and Show blocks until the screen's Run has started
 		viewer, err := connector.View(joining, system, conn, schemas.ConnectorTerminal, log, screen.Show)
 		if err != nil {
 			stop(err)

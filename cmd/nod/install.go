@@ -32,7 +32,7 @@ type installCmd struct {
 	// If Unasked is true, the command does not offer to import the agent program's own rules.
 	Unasked bool `kong:"-"`
 
-	unimported bool // the command does not speak of the agent program's own rules
+	unimported bool // the command does not mention the agent program's own rules
 }
 
 func (c *installCmd) Run(e *env) error {
@@ -77,11 +77,11 @@ func isStrict(host hook.Host, path string) bool {
 	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
 }
 
-// seesAll reports whether the host runs the hook even before a tool call that the host would allow by
-// itself.
+// seesAll reports whether the host runs the hook before every tool call, even before calls that the
+// host would allow by itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.Pi().Name, hook.OpenClaw().Name: // these programs have only one kind of hook, and call it for every tool call
+	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.Pi().Name, hook.OpenClaw().Name: // each of these hosts has only one kind of hook, and calls it for every tool call
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict
@@ -89,8 +89,8 @@ func (c *installCmd) seesAll() bool {
 	return false
 }
 
-// installed contains the changed files of an installation: an agent program's settings and, for Codex,
-// its list of trusted hooks, or for OpenClaw its list of plugins.
+// installed contains the changed files of an installation: an agent program's settings and, if the
+// program has one, its list of trusted hooks (Codex) or plugins (OpenClaw).
 type installed struct {
 	hook.Change
 	trust hook.Change
@@ -146,8 +146,8 @@ func (c *installCmd) install(e *env) (installed, error) {
 	return made, e.remember(host.Name, change, o)
 }
 
-// hadEmptyHooks reports whether the user's file had an empty list of hooks before the installation
-// that is to be removed.
+// hadEmptyHooks reports whether the user's file had an empty list of hooks before nod was installed
+// there.
 func (e *env) hadEmptyHooks(host hook.Host, o hook.InstallOptions) bool {
 	dir, err := e.dataDir()
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *installCmd) trust(host hook.Host, made *installed) {
 	}
 }
 
-// loads makes OpenClaw load nod's plugin; with --uninstall, no longer.
+// loads makes OpenClaw load nod's plugin. With --uninstall it reverses this.
 func (c *installCmd) loads(made *installed) (err error) {
 	made.trust, err = hook.LoadPlugin(made.Path, c.Uninstall)
 	if err == nil && !c.DryRun {
@@ -231,7 +231,7 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	} else if c.Agent == hook.ACPName {
 		server, err = hook.ACPServer(c.Command)
 	} else if c.Settings == "" {
-		c.Settings = ".mcp.json" // the project's file, which Claude Code reads
+		c.Settings = ".mcp.json" // Claude Code reads this file of the project
 	}
 	if err != nil {
 		return hook.Change{}, err
@@ -250,10 +250,11 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	return change, e.remember(c.Agent, change, o)
 }
 
-// installGate puts nod mcp gate before the MCP servers in a client's settings, or removes it.
+// installGate puts nod mcp gate before the MCP servers in a client's settings. With --uninstall it
+// removes the gate.
 func (c *installCmd) installGate(e *env) (hook.Change, error) {
 	if c.Settings == "" {
-		c.Settings = ".mcp.json" // the project's file, which Claude Code reads
+		c.Settings = ".mcp.json" // Claude Code reads this file of the project
 	}
 	o, err := c.options(e)
 	if err != nil {
@@ -317,10 +318,9 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions, 
 }
 
 // options returns the installation options for the flags. The hook's command line names the data
-// directory, servers and key of this command, because the host may run the hook in another
-// environment. The hook's program is the launcher: a link to nod in the data directory. options
-// creates the launcher before the installation, because some hosts run a tool without asking if the
-// hook's program is missing.
+// directory, servers and key of this command, because the host may run the hook in another environment.
+// It runs nod by the launcher, a link to nod in the data directory. options creates the launcher first,
+// because some hosts run a tool without asking if the hook's program is missing.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun, Turns: c.Turns}
 	if c.Uninstall {
@@ -334,7 +334,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // name the data directory on the command line: the host's environment may lack the variable that sets it
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the command line names the data directory, because the host may lack the environment variable
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {
@@ -365,7 +365,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	}
 	if host, err := hostNamed(c.Agent); err == nil && (len(host.Setup.Newer) > 0 || host.ChangesSince != "") {
 		ctx, cancel := e.soon()
-		o.HostVersion, _ = host.Version(ctx) // nod doctor reports an unknown version
+		o.HostVersion, _ = host.Version(ctx) // a version that cannot be read is left to nod doctor
 		cancel()
 	}
 	o.Program = launcher.Path(dir)

@@ -82,7 +82,7 @@ type keysAddCmd struct {
 	operatorFlag
 }
 
-// Run creates a key. A running nod of this data directory accepts it before Run returns.
+// Run creates a key. If a nod runs on this data directory, it accepts the key before Run returns.
 func (c *keysAddCmd) Run(e *env) error {
 	id, err := roles.ParseID(c.Name)
 	if err != nil {
@@ -118,7 +118,8 @@ func (c *keysAddCmd) Run(e *env) error {
 	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
 }
 
-// keyElsewhere returns err, or what to do if the file of a key was moved.
+// keyElsewhere returns err. If the file of the key was moved, it returns an error that says what to do
+// instead.
 func keyElsewhere(keys *roles.Keys, id roles.ID, err error) error {
 	elsewhere, listed := keys.Elsewhere()
 	if listed != nil {
@@ -134,8 +135,8 @@ type keysRevokeCmd struct {
 	Name string `arg:"" help:"The key, as nod keys list names it."`
 }
 
-// Run removes a key. The nod that runs on this data directory closes its connections before Run
-// returns.
+// Run removes a key. Before Run returns, the nod that runs on this data directory closes the key's
+// connections.
 func (c *keysRevokeCmd) Run(e *env) error {
 	id, err := roles.ParseID(c.Name)
 	if err != nil {
@@ -149,7 +150,7 @@ func (c *keysRevokeCmd) Run(e *env) error {
 	if _, err := os.Stat(keys.Path(id)); err == nil && slices.Contains(roles.First(), id) && id.Role != roles.Agent {
 		return fmt.Errorf("nod itself needs the key %s: nod keys rotate %s replaces it", id, id)
 	}
-	old, err := os.CreateTemp("", "nod-revoked-*") // the key, to see that the server refuses it
+	old, err := os.CreateTemp("", "nod-revoked-*") // a copy of the key, to check that the server refuses it
 	if err != nil {
 		return fmt.Errorf("copy the key, to see that it is refused: %w", err)
 	}
@@ -172,7 +173,7 @@ func (c *keysRevokeCmd) Run(e *env) error {
 		fmt.Fprintln(e.stderr, "a part of nod up that uses this key is cut off until nod up is started again, which makes a new key")
 	}
 	return e.revocationInForce(keys, id, func() (bool, error) {
-		if len(seed) == 0 { // an earlier run has removed it
+		if len(seed) == 0 { // an earlier run has removed the key
 			return true, nil
 		}
 		accepted, err := e.accepts(id, old.Name())
@@ -186,8 +187,8 @@ type keysRotateCmd struct {
 	Overlap time.Duration `default:"1h" placeholder:"D" help:"How long the earlier key is accepted too (1h)."`
 }
 
-// Run replaces a key by a new one. The nod that runs on this data directory accepts both before Run
-// returns, and only the new one after the overlap.
+// Run replaces a key by a new one. Before Run returns, the nod that runs on this data directory accepts
+// both keys; after the overlap it accepts only the new key.
 func (c *keysRotateCmd) Run(e *env) error {
 	if c.Signer {
 		return e.rotateSigner(c.Name)
@@ -221,7 +222,7 @@ func (c *keysRotateCmd) Run(e *env) error {
 		fmt.Fprintln(e.stderr, "nod's own parts use the earlier key until nod up is started again; it is accepted until then")
 	}
 	follows := func() (bool, error) {
-		if id.Role == roles.EngineStore { // nod up may admit it from its own process alone; it uses the new key when it is started again
+		if id.Role == roles.EngineStore { // the new key cannot be checked, because nod up may admit this role only from its own process
 			return true, nil
 		}
 		return e.accepts(id, keys.Path(id))
@@ -232,7 +233,7 @@ func (c *keysRotateCmd) Run(e *env) error {
 	return e.keysInForce(keys, follows)
 }
 
-// revocationInForce waits until servers follow a change after which a key is refused.
+// revocationInForce waits until the servers refuse a revoked key.
 func (e *env) revocationInForce(keys *roles.Keys, id roles.ID, follows func() (bool, error)) error {
 	if keys.Operator() {
 		return e.accountInForce(keys, id, follows)
@@ -240,14 +241,14 @@ func (e *env) revocationInForce(keys *roles.Keys, id roles.ID, follows func() (b
 	return e.keysInForce(keys, follows)
 }
 
-// keysInForce waits until the nod that runs on this data directory follows a change of its keys. For
-// servers that nod does not run, it says what to do there.
+// keysInForce waits until the nod that runs on this data directory follows a change of its keys. If nod
+// does not run the servers, keysInForce prints what to do there.
 func (e *env) keysInForce(keys *roles.Keys, follows func() (bool, error)) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
 	}
-	if keys.Operator() { // servers accept each user that a signing key of their accounts has signed
+	if keys.Operator() { // these servers accept every user that a signing key of their accounts has signed
 		if place.URL == "" {
 			return nil
 		}

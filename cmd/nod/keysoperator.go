@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// operatorFlag is for the commands that can be the first one on a key directory.
+// operatorFlag is the flag of the commands that may create a key directory.
 type operatorFlag struct {
 	JWT bool `name:"jwt" help:"Make the keys for NATS servers in operator mode. The directory remembers it."`
 }
@@ -31,8 +31,8 @@ func (e *env) lockedKeys(o operatorFlag) (keys *roles.Keys, unlock func(), err e
 	return keys, unlock, err
 }
 
-// accountInForce sends the account of id to the servers, and waits until they follow. Without an
-// address it says what to do.
+// accountInForce sends the account of id to the servers, and waits until they follow. Without the
+// servers' address it prints what to do.
 func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool, error)) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -53,7 +53,8 @@ func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool
 	return e.await(follows, "the servers at "+bus.Address(place.URL))
 }
 
-// pushAll sends all accounts but the servers' own, which is in their configuration.
+// pushAll sends all accounts to the servers, except the servers' own account, which is in their
+// configuration.
 func (e *env) pushAll(keys *roles.Keys) error {
 	accounts, err := keys.AccountJWTs(time.Now())
 	if err != nil {
@@ -86,7 +87,8 @@ func (e *env) push(keys *roles.Keys, accounts []roles.AccountJWT) error {
 	return nil
 }
 
-// rotateSigner replaces a signing key, and sends the accounts to the servers if it has an address.
+// rotateSigner replaces a signing key. If it has the servers' address, it also sends the accounts to
+// the servers.
 func (e *env) rotateSigner(name string) error {
 	keys, unlock, err := e.lockedKeys(operatorFlag{})
 	if err != nil {
@@ -104,7 +106,7 @@ func (e *env) rotateSigner(name string) error {
 	if err != nil {
 		return err
 	}
-	if name == "push" { // its account is the servers' own, which is not pushed
+	if name == "push" { // this key is of the servers' own account, which is not pushed
 		fmt.Fprintln(e.stderr, "your servers do not know this yet: give each one the new text of nod keys config, and start it again")
 		return nil
 	}
@@ -117,8 +119,8 @@ func (e *env) rotateSigner(name string) error {
 
 type keysPushCmd struct{}
 
-// Run sends the accounts to the running servers, with the revocations of all revoked keys and of
-// replaced ones whose overlap has passed.
+// Run sends the accounts to the running servers. The accounts contain the revocations of all revoked
+// keys, and of all replaced keys whose overlap has passed.
 func (keysPushCmd) Run(e *env) error {
 	keys, unlock, err := e.lockedKeys(operatorFlag{})
 	if err != nil {
@@ -131,8 +133,8 @@ func (keysPushCmd) Run(e *env) error {
 	return e.pushAll(keys)
 }
 
-// operatorConfig prints the configuration of servers in operator mode, or has another operator sign
-// the accounts.
+// operatorConfig prints the configuration of servers in operator mode. With --nsc it prepares the
+// accounts for another operator to sign.
 func (c *keysConfigCmd) operatorConfig(e *env, keys *roles.Keys) error {
 	accounts, err := keys.AccountJWTs(time.Now())
 	if err != nil {

@@ -20,7 +20,7 @@ type leaveCmd struct {
 	JSON    bool         `name:"json" help:"Print the standing answer as JSON."`
 }
 
-// Run shows the limits of the leave, asks, and stores it.
+// Run shows the limits of the leave, asks the user, and stores the leave.
 func (c *leaveCmd) Run(e *env) error {
 	if d := time.Duration(c.For); d < time.Second || d > schemas.MaxLeave {
 		return fmt.Errorf("--for: a leave lasts from 1s to %s", schemas.FormatDuration(schemas.MaxLeave))
@@ -62,8 +62,8 @@ type backCmd struct {
 	JSON    bool   `name:"json" help:"Print a JSON array."`
 }
 
-// Run ends this person's leaves and prints their calls, also those of leaves that ended by themselves in
-// the last 24 hours.
+// Run ends this person's leaves and prints their calls. It also prints the calls of leaves that ended
+// by themselves in the last 24 hours.
 func (c *backCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *backCmd) Run(e *env) error {
 			return err
 		}
 	}
-	ended, err := d.Grants(ctx, c.Session) // with the calls that a leave allowed until its end
+	ended, err := d.Grants(ctx, c.Session) // the leaves are read again, to get the calls that they allowed until their end
 	if err != nil {
 		return err
 	}

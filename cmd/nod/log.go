@@ -28,9 +28,9 @@ type logCmd struct {
 	Verify logVerifyCmd `cmd:"" help:"Check the log against its signed checkpoints."`
 }
 
-// readLog calls f with each entry of the running nod's log. A long log may take any time, but a
-// server that sends nothing for callTimeout is an error. If the user stops the command, the
-// entries are incomplete, which is an error too, except for a log that is followed.
+// readLog calls f with each entry of the running nod's log. It has no time limit, but returns an error
+// if the server sends nothing for callTimeout. It also returns an error if the user stops the command,
+// because the entries are incomplete, except when it follows the log.
 func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) error) error {
 	_, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {
@@ -48,7 +48,7 @@ func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) e
 	defer cancel()
 	silence := time.AfterFunc(callTimeout, cancel)
 	err = conn.EachLine(ctx, from, func(sequence uint64, entry []byte) error {
-		silence.Stop() // f may wait for a pager
+		silence.Stop() // f may take long, because it may wait for a pager
 		defer silence.Reset(callTimeout)
 		if err := ctx.Err(); err != nil { // further entries may have arrived before the stop
 			return err
@@ -160,9 +160,10 @@ func (c *logSearchCmd) Run(e *env) error {
 	return errors.Join(err, out.Flush())
 }
 
-// matches reports whether an entry, which text describes, meets all conditions.
+// matches reports whether an entry meets all conditions. The argument text is the description of the
+// entry.
 func (c *logSearchCmd) matches(e *schemas.LogEntry, text string) bool {
-	name, _, _ := strings.Cut(e.Actor, "@") // some entries name a person with the channel
+	name, _, _ := strings.Cut(e.Actor, "@") // some entries name a person together with the channel
 	text = strings.ToLower(text + " " + string(e.Request))
 	return (c.Who == "" || c.Who == e.Actor || c.Who == name || c.Who == e.Agent) &&
 		(c.Session == "" || c.Session == e.SessionID) &&
@@ -215,8 +216,8 @@ func (c *logVerifyCmd) Run(e *env) error {
 	return judgeLog(&r, len(keys) > 0)
 }
 
-// trusted returns the keys of the flags, or the engine's key in the data directory, if it has
-// one, with those that it has replaced.
+// trusted returns the keys in the flags. Without these flags it returns the engine's key in the data
+// directory, if there is one, and the earlier keys that this key has replaced.
 func (c *logVerifyCmd) trusted(e *env) ([]string, error) {
 	if len(c.Key) > 0 {
 		return c.Key, nil
@@ -226,7 +227,7 @@ func (c *logVerifyCmd) trusted(e *env) ([]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(place.DataDir, "keys")); err != nil {
-		return nil, nil // another machine's log: the report names its keys
+		return nil, nil // the log is another machine's; the report names its keys
 	}
 	keys, err := roles.OpenKeys(place.DataDir)
 	if err != nil {

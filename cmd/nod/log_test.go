@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stopAtFirstWrite stops the command when it prints the first entries.
+// stopAtFirstWrite is a writer that stops the command when the command prints its first entries.
 type stopAtFirstWrite struct{ stop context.CancelFunc }
 
 func (w stopAtFirstWrite) Write(p []byte) (int, error) {
@@ -25,8 +25,8 @@ func (w stopAtFirstWrite) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A command that a signal stops has read a part of the log. It must not succeed: a part can be
-// unchanged while the rest was changed.
+// A command that a signal stops has read only a part of the log. It must not succeed, because another
+// part may have been changed.
 func TestAPartOfTheLogIsNoSuccess(t *testing.T) {
 	dir := t.TempDir()
 	n, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Minute})
@@ -41,7 +41,7 @@ func TestAPartOfTheLogIsNoSuccess(t *testing.T) {
 	defer conn.Close()
 	store, err := bus.OpenStore(t.Context(), conn, 1)
 	require.NoError(t, err)
-	for i := range 200 { // more than the output's buffer takes
+	for i := range 200 { // more text than fits into the output's buffer
 		_, _, err := store.Log.Append(t.Context(), fmt.Sprint("e", i), schemas.LogEntry{Type: schemas.TypeLogEntry, At: time.Now().UTC(), Kind: schemas.LogSession, SessionID: "S", Actor: "ann"})
 		require.NoError(t, err)
 	}

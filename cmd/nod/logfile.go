@@ -37,6 +37,6 @@ func (e *env) logTo(path string) {
 func trimStderr(f *os.File) {
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size() > maxStderr {
-		_ = f.Truncate(0) // after an error the file only stays too large
+		_ = f.Truncate(0) // a failure only leaves the file too large
 	}
 }

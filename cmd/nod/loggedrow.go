@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// loggedRow is a request of the log as commands print it in JSON: what the log has, with the field
-// names of a requestRow.
+// loggedRow is the JSON form of a request from the log. It has the field names of a requestRow, and
+// only what the log has.
 type loggedRow struct {
 	*schemas.Request                     // nil if the log does not have the request itself
 	PendingID        string              `json:"pending_id"`
@@ -26,14 +26,14 @@ type loggedRow struct {
 	Logged           bool                `json:"logged"`
 }
 
-// pastEnd is what the log has of a schemas.Decision.
+// pastEnd is the part of a schemas.Decision that the log has.
 type pastEnd struct {
 	Outcome   schemas.Outcome `json:"outcome"`
 	By        schemas.By      `json:"by"`
 	DecidedAt time.Time       `json:"decided_at"`
 }
 
-// pastRun is what the log has of a schemas.ContainedRun.
+// pastRun is the part of a schemas.ContainedRun that the log has.
 type pastRun struct {
 	Report *schemas.RunReport `json:"report"`
 }
@@ -55,7 +55,7 @@ func loggedRowOf(l *schemas.LoggedRequest) loggedRow {
 	return row
 }
 
-// historyRows returns the rows of the stored requests, then those of the log.
+// historyRows returns the rows of the stored requests, followed by the rows of the log.
 func historyRows(stored []schemas.Prompt, logged []schemas.LoggedRequest) []any {
 	rows := make([]any, 0, len(stored)+len(logged))
 	for _, p := range stored {

@@ -23,7 +23,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// The exit codes of nod ask; nod allow has exitOpen too. The exit code of any other failure is 1.
+// The exit codes of nod ask; nod allow also uses exitOpen. The exit code of any other failure is 1.
 const (
 	exitOK        = 0
 	exitError     = 1
@@ -123,7 +123,7 @@ type env struct {
 	stdout, stderr io.Writer
 	place          bus.Place
 	log            *slog.Logger
-	args           []string // the command line, without the program
+	args           []string // the command line without the program's name
 }
 
 // exit is an error that sets only the exit code. The command has already printed its messages.
@@ -137,8 +137,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// hookLine and execLine are the parts of cli that a hook and nod exec need. Reading the whole cli
-// takes milliseconds, which each tool call of an agent would wait for.
+// hookLine and execLine are the parts of cli that a hook and nod exec need. Without them, each tool
+// call of an agent would wait some milliseconds until the whole cli is read.
 type hookLine struct {
 	globals
 
@@ -177,8 +177,8 @@ func parserFor(args []string, stdout, stderr io.Writer, exit func(code int)) (*k
 	return parser, &c.globals, err
 }
 
-// commandOf returns the command in a command line, and the arguments before --. It returns "" if
-// another flag than a global one comes before the command.
+// commandOf returns the command in a command line, and the arguments before --. It returns "" if a flag
+// that is not global comes before the command.
 func commandOf(args []string) (command string, own []string) {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
@@ -204,9 +204,9 @@ func commandOf(args []string) (command string, own []string) {
 // most hooks end before they need so much memory.
 const hookMemory = 64 << 20
 
-// execGC is the garbage collector's target for nod exec, in percent. The first collection comes at
-// 16 MB, which most commands do not reach. There is no limit, because the list of a large project's
-// directories can be longer.
+// execGC is the garbage collector's target for nod exec, in percent. The first collection comes at 16
+// MB, which most commands do not reach. nod exec has no memory limit, because the list of a large
+// project's directories can be long.
 const execGC = 400
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -228,7 +228,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		code := fail(stderr, misuse(err))
 		switch {
-		case slices.Contains(args, "hook") && slices.Contains(args, hook.TurnsFlag): // Claude Code would take a refusal for its next prompt
+		case slices.Contains(args, "hook") && slices.Contains(args, hook.TurnsFlag): // no refusal is printed, because Claude Code would take it for its next prompt
 			code = hook.Leaves(stdout)
 		case slices.Contains(args, "hook"): // a hook must print a refusal on stdout, or the host would run the tool
 			code = hook.Refuse(stdout)

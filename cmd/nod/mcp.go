@@ -90,10 +90,10 @@ func (c *mcpServeCmd) http(e *env, server *mcp.Server) error {
 const connectWithin = 5 * time.Second
 
 // lateNod connects to nod at the first call, because an agent program starts its MCP servers even if
-// nod does not run. If that fails, each later call tries again.
+// nod does not run. After a failure, the next call tries again.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock, locked while the channel is full; unlike with a mutex, waiting for the lock can end when a context ends
+	turn   chan struct{} // a lock that is held while the channel is full; a mutex could not stop waiting when a context ends
 	client *nod.Client   // the connection to nod; guarded by turn
 }
 
@@ -135,8 +135,7 @@ func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	return asker{client}.Ask(ctx, r)
 }
 
-// Withdraw withdraws a request. Without a connection it does nothing, because then no request was
-// sent.
+// Withdraw withdraws a request. Without a connection it does nothing, because no request was sent.
 func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	if err := l.lock(ctx); err != nil {
 		return err
@@ -150,8 +149,7 @@ func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return err
 }
 
-// Detach leaves a request pending. Without a connection it does nothing, because then no request was
-// sent.
+// Detach leaves a request pending. Without a connection it does nothing, because no request was sent.
 func (l *lateNod) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	if err := l.lock(ctx); err != nil {
 		return err

@@ -37,8 +37,8 @@ func (mcpGateCmd) Help() string {
 	return "An MCP client starts this in place of its server. Everything passes but calls of tools, which nod decides first. The exit code is the server's."
 }
 
-// Run passes messages between the client and the server until either ends. While nod does not run, every
-// call of a tool is refused.
+// Run passes messages between the client and the server until either of them ends. While nod does not
+// run, every tool call is refused.
 func (c *mcpGateCmd) Run(e *env) error {
 	args, err := c.server()
 	if err != nil {
@@ -74,7 +74,8 @@ func (c *mcpGateCmd) Run(e *env) error {
 	return nil
 }
 
-// server returns the server's command line, and an error unless there is either a command or a URL.
+// server returns the server's command line. It returns an error unless exactly one of a command and a
+// URL is given.
 func (c *mcpGateCmd) server() ([]string, error) {
 	args, err := commandAfter(c.Command)
 	switch {
@@ -120,13 +121,13 @@ func (c *mcpGateCmd) options(e *env, args []string) (o mcpgate.Options, err erro
 		o.User = u.Username
 	}
 	if o.Project == "" {
-		o.Project, _ = os.Getwd() // an unknown directory is left out
+		o.Project, _ = os.Getwd() // without a known directory, the project stays empty
 	}
 	return o, nil
 }
 
-// gateName returns a name for a server that has none. Different servers have different names, so that
-// no rule for one of them covers another.
+// gateName returns a name for a server without a name. Different servers get different names, so that a
+// rule for one server covers no other.
 func gateName(upstream string, args []string) string {
 	var text string
 	if len(args) > 0 {
@@ -149,7 +150,7 @@ func serverHash(upstream string, args []string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// headers returns the HTTP headers for the upstream.
+// headers returns the HTTP headers for calls to the upstream server.
 func (c *mcpGateCmd) headers() (http.Header, error) {
 	h, err := headers(os.Getenv(hook.HeadersVariable))
 	if err != nil {
@@ -182,7 +183,7 @@ func (c *mcpGateCmd) headers() (http.Header, error) {
 	return h, nil
 }
 
-// headers parses HTTP headers, one a line.
+// headers parses HTTP headers, one per line.
 func headers(text string) (http.Header, error) {
 	h := http.Header{}
 	for line := range strings.Lines(text) {

@@ -35,7 +35,7 @@ func openCodeHelp(kind hook.OpenCodeKind) string {
 // Run passes OpenCode's permission prompts on to nod until the process gets a signal to stop.
 func (c *opencodeCmd) Run(e *env) error { return c.follow(e, hook.OpenCode) }
 
-// kiloCmd is nod kilo: Kilo has the same server as OpenCode.
+// kiloCmd is nod kilo, which works like nod opencode because Kilo has the same server as OpenCode.
 type kiloCmd struct{ opencodeCmd }
 
 // Help returns the text that nod kilo --help shows besides the flags.

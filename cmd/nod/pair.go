@@ -92,8 +92,8 @@ func sendCode(channel, code string) string {
 	return fmt.Sprintf("Send this to the bot on %s, within 10 minutes:\n\n  /start %s\n", channel, code)
 }
 
-// checkChannel returns an error if the channel does not exist, or if the settings do not name it.
-// Without settings there is no bot to which a person could send the code.
+// checkChannel returns an error if the channel does not exist, or if the settings do not name it. A
+// channel without settings has no bot to which a person could send the code.
 func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) error {
 	if known := embed.ChannelNames(); !slices.Contains(known, c.Channel) {
 		return fmt.Errorf("there is no channel %q: there is %s", c.Channel, strings.Join(known, ", "))
@@ -147,13 +147,13 @@ type approversListCmd struct {
 	JSON bool `name:"json" help:"Print the same as JSON, in the form of settings.json."`
 }
 
-// authority returns the part of the settings about who may answer, and under which conditions.
+// authority returns the part of the settings that says who may answer, and under which conditions.
 func authority(s *schemas.Settings) schemas.Settings {
 	var a schemas.Approvers
 	if s.Approvers != nil {
 		a = *s.Approvers
 	}
-	a.People = append([]schemas.Approver{}, a.People...) // not nil, so that in JSON it is a list
+	a.People = append([]schemas.Approver{}, a.People...) // an empty list instead of nil, because JSON must show a list
 	return schemas.Settings{Approvers: &a, Permissions: schemas.Permissions{Confirm: s.Permissions.Confirm}}
 }
 
@@ -199,7 +199,7 @@ func confirmLine(c *schemas.Confirm) string {
 	return coveredCalls(c.Risk, c.Rules) + ": an allow takes " + c.String()
 }
 
-// coveredCalls describes the requests of a risk and above that rules select.
+// coveredCalls describes the requests of at least a risk that the given rules select.
 func coveredCalls(risk schemas.Risk, rules []string) string {
 	line := "risk " + string(risk) + " and above"
 	if risk == schemas.RiskHigh {
@@ -302,8 +302,8 @@ func (c *approversRemoveCmd) Run(e *env) error {
 	return err
 }
 
-// removeApprover removes the person at index i, also from the groups. It refuses to empty a group,
-// because the settings may demand answers of its people.
+// removeApprover removes the person at index i, and removes that person from all groups. It refuses to
+// empty a group, because the settings may demand answers from the group.
 func removeApprover(a *schemas.Approvers, i int) error {
 	name := a.People[i].Name
 	a.People = slices.Delete(a.People, i, i+1)

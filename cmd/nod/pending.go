@@ -45,7 +45,8 @@ func rowOf(p schemas.Prompt) requestRow {
 	}
 }
 
-// rowsOf returns an empty list, not nil, for no prompts: commands print it as [].
+// rowsOf returns the rows of prompts. Without prompts it returns an empty list instead of nil, so that
+// commands print [].
 func rowsOf(prompts []schemas.Prompt) []requestRow {
 	rows := make([]requestRow, len(prompts))
 	for i, p := range prompts {
@@ -60,19 +61,19 @@ type pendingCmd struct {
 	JSON    bool   `name:"json" xor:"form" help:"Print a JSON array."`
 }
 
-// Run lists the pending requests. Except in JSON, it prints each page as soon as it has read it.
+// Run lists the pending requests. It prints each page as soon as it has read it, except in JSON.
 func (c *pendingCmd) Run(e *env) error {
 	_, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // a page is read by one call, so it gets the time limit of a call
+	d.PageTimeout = callTimeout // each page gets the time limit of a call, because one call reads it
 	q := schemas.Query{SessionID: c.Session}
 	if c.JSON {
 		return c.printJSON(e, d, q)
 	}
-	listed := map[string]bool{} // by key: a request that changes while the pages are read may be on two pages
+	listed := map[string]bool{} // keys of the listed requests, because a request that changes during the listing may be on two pages
 	pages := 0
 	err = d.EachPending(e.ctx, q, func(page []schemas.Prompt) error {
 		if pages++; pages == 1 {
@@ -91,7 +92,7 @@ func (c *pendingCmd) Run(e *env) error {
 	return err
 }
 
-// printPage prints the ids or the table of one page. The header of the table is on the first page only.
+// printPage prints the ids or the table of one page. Only the first page has the header of the table.
 func (c *pendingCmd) printPage(e *env, page []schemas.Prompt, first bool) error {
 	if len(page) == 0 {
 		return nil

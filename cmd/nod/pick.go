@@ -13,8 +13,8 @@ import (
 )
 
 // find returns the request with this id. A unique prefix of the id of a pending request is enough. If
-// id is empty, find returns the only pending request, or lets the user pick one. The parameter only is
-// a function that returns true for the pending requests to consider; nil means all.
+// id is empty, find returns the only pending request, or lets the user pick one. It considers the
+// pending requests that the filter (only) selects; a nil filter selects all.
 func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*schemas.Prompt) bool) (p schemas.Prompt, page schemas.Page, err error) {
 	if len(id) < schemas.MinPrefix {
 		waiting, err := d.Pending(ctx, schemas.Query{SessionID: session})
@@ -35,13 +35,13 @@ func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*
 			return p, page, fmt.Errorf("%q begins the ids of %d requests that wait (%s): give more of it", id, len(found), strings.Join(people.ShortIDs(found), ", "))
 		}
 	}
-	ctx, cancel := e.soon() // a new time limit, because the user may have taken long to pick
+	ctx, cancel := e.soon() // the user may have taken long to pick, so the next call gets a new time limit
 	defer cancel()
 	return d.Find(ctx, session, id)
 }
 
 // withPrefix returns the prompts whose ids begin with prefix. If prefix is empty, it returns the
-// prompts for which the function only returns true.
+// prompts that the filter (only) selects.
 func withPrefix(all []schemas.Prompt, prefix string, only func(*schemas.Prompt) bool) (found []schemas.Prompt) {
 	for i := range all {
 		if strings.HasPrefix(all[i].PendingID, prefix) && (prefix != "" || only == nil || only(&all[i])) {

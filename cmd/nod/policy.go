@@ -33,7 +33,7 @@ type policyCmd struct {
 // rulesFlag is the flag that names the settings with the rules to use.
 type rulesFlag struct {
 	Settings string   `placeholder:"FILE" type:"path" help:"Use the rules of this settings.json (DATA/settings.json, if there is one)."`
-	tried    []string // further allow rules, which the settings do not have
+	tried    []string // further allow rules that are not in the settings
 }
 
 func (f rulesFlag) permissions(e *env) (schemas.Settings, error) {
@@ -85,13 +85,13 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	return files.Tighten(p, here().Cwd, here().Project)
 }
 
-// triedRules are the flags of a command that also tries rules that the settings do not have.
+// triedRules are the flags of a command that can also try rules that are not in the settings.
 type triedRules struct {
 	rulesFlag
 	Rules []string `name:"rule" sep:"none" placeholder:"RULE" help:"Also use this allow rule, which the settings do not have; can be repeated."`
 }
 
-// policyHere returns the policy for the project in the current directory, with the tried rules.
+// policyHere returns the policy for the project in the current directory, extended by the tried rules.
 func (t triedRules) policyHere(e *env) (*policy.Policy, error) {
 	t.rulesFlag.tried = t.Rules
 	return t.rulesFlag.policyHere(e)
@@ -189,8 +189,8 @@ type policySuggestCmd struct {
 	Yes   bool     `short:"y" help:"With --apply: do not ask."`
 }
 
-// Run prints rules that would have spared questions. With --apply it adds them to settings.json, as far
-// as this user may allow such calls.
+// Run prints rules that would have spared questions. With --apply it adds to settings.json those rules
+// that this user may add.
 func (c *policySuggestCmd) Run(e *env) error {
 	if c.Yes && !c.Apply {
 		return errors.New("--yes is for --apply")
@@ -233,7 +233,7 @@ func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 	return flat, err
 }
 
-// loggedCalls returns the tool calls that nod asked people about, from the log of the running nod. The
+// loggedCalls returns the tool calls about which nod asked people, from the log of the running nod. The
 // log contains their inputs only if the setting log.payloads is on.
 func (e *env) loggedCalls() ([]policy.Call, error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
@@ -248,7 +248,7 @@ func (e *env) loggedCalls() ([]policy.Call, error) {
 			return nil
 		}
 		asked++
-		if entry.Request == nil || entry.Redacted > 0 { // a rule for a command with a mark in it would fit no command
+		if entry.Request == nil || entry.Redacted > 0 { // a redacted command contains a mark, so a rule for it would fit no command
 			return nil
 		}
 		var r schemas.Request
@@ -331,8 +331,8 @@ func (policyPresetsCmd) Run(e *env) error {
 	return err
 }
 
-// readTranscripts reads transcripts, which are files of JSON lines, at these paths. In a directory it
-// reads all .jsonl files. It fails if the files contain no tool call.
+// readTranscripts reads transcripts, which are files of JSON lines. For a directory it reads all .jsonl
+// files. It fails if it finds no tool call.
 func readTranscripts(paths []string) ([]policy.SessionCall, error) {
 	var files []string
 	for _, root := range paths {

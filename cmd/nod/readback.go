@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// eachLogged calls f with the requests of the log of a session, or of all, the newest first, until f
-// returns false. If id is not empty, it begins the ids of all. If f never returned false, begins is the
-// time of the log's oldest entry. A terminal shows meanwhile how far the log was read.
+// eachLogged calls f with the logged requests of a session, or of all sessions, the newest first, until
+// f returns false. If id is not empty, it skips requests whose ids do not begin with it. begins is the
+// time of the log's oldest entry, if f never returned false. Meanwhile a terminal shows the progress.
 func (e *env) eachLogged(d *desk, session, id string, f func(*schemas.LoggedRequest) (more bool)) (begins time.Time, err error) {
 	d.PageTimeout = callTimeout
 	progress := readBack{}
@@ -25,7 +25,7 @@ func (e *env) eachLogged(d *desk, session, id string, f func(*schemas.LoggedRequ
 	}, f)
 }
 
-// readBack reads pages of the log, and shows on one line of out how far it has come. out may be nil.
+// readBack reads pages of the log, and shows its progress on one line of out, which may be nil.
 type readBack struct{ out io.Writer }
 
 func (r readBack) each(ctx context.Context, read func(ctx context.Context, after string) (schemas.Page, error), f func(*schemas.LoggedRequest) bool) (time.Time, error) {
@@ -49,15 +49,16 @@ func (r readBack) each(ctx context.Context, read func(ctx context.Context, after
 	}
 }
 
-// show replaces the line of the terminal by a text.
+// show replaces the progress line by a text.
 func (r readBack) show(text string) {
 	if r.out != nil {
 		fmt.Fprint(r.out, "\r\x1b[K"+text)
 	}
 }
 
-// findLogged returns the newest request of the log with this id or, without any, the one whose id
-// begins with it. It returns nil if there is none, and an error if there are several.
+// findLogged returns the newest request in the log with exactly this id. If there is none, it returns
+// the only request whose id begins with the given id, nil if there is no such request, and an error if
+// there are several.
 func (e *env) findLogged(d *desk, session, id string) (*schemas.LoggedRequest, error) {
 	var exact *schemas.LoggedRequest
 	var longer []*schemas.LoggedRequest

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// While the log is read, a terminal shows how far, on one line, which is gone afterwards. A signal ends
-// the reading.
+// While the log is read, a terminal shows the progress on one line, which is gone at the end. A signal
+// ends the reading.
 func TestReadingTheLogShowsHowFarAndCanBeStopped(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
@@ -50,7 +50,7 @@ func TestReadingTheLogShowsHowFarAndCanBeStopped(t *testing.T) {
 	assert.Regexp(t, regexp.QuoteMeta("3 Jan 2026 12:00 …\r\x1b[K")+"$", said.String())
 }
 
-// A row of the log in JSON has what the log has, and nothing else.
+// The JSON row of a logged request has no values that the log lacks.
 func TestARowOfTheLogHasNoFalseValues(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 3, 9, 30, 0, 0, time.UTC)
@@ -91,8 +91,8 @@ func TestAnOutcomeIsNamedAsPeopleSeeIt(t *testing.T) {
 	require.ErrorContains(t, err, "--outcome: must be one of allowed, denied,")
 }
 
-// A decision that the log has twice is one row, and a question is none beside its decision. Another
-// content or another decision is a row, even under the same id and time.
+// A decision that the log has twice is one row. A question is not a separate row beside its decision.
+// Another content or another decision is another row, even under the same id and time.
 func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 3, 9, 30, 0, 0, time.UTC)

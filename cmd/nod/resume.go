@@ -59,7 +59,7 @@ func (e *env) awaitDecisions(session string) error {
 		return err
 	}
 	defer func() {
-		_ = viewer.Stop(e.ctx) // the viewer has no work left, so an error has no effect
+		_ = viewer.Stop(e.ctx) // an error has no effect, because the viewer has no work left
 	}()
 	pending, err := connector.NewDesk(conn, schemas.ConnectorTerminal).Pending(ctx, schemas.Query{SessionID: session})
 	if err != nil {
@@ -89,7 +89,7 @@ func (e *env) awaitDecisions(session string) error {
 }
 
 // decisions collects the decided requests of a session from a viewer. It never blocks the viewer,
-// which shows the pending requests before it returns.
+// because the viewer shows the pending requests before it returns.
 type decisions struct {
 	session string
 	added   chan struct{} // has a value if there are new decisions

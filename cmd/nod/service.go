@@ -45,7 +45,7 @@ func (c *serviceInstallCmd) Run(e *env) error {
 	}
 	started, err := e.installService(manager, spec)
 	if err == nil && !started {
-		return exit(exitError) // the commands that are left to the user are printed
+		return exit(exitError) // the commands that the user has to run were printed
 	}
 	return err
 }
@@ -112,7 +112,7 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) (start
 	return true, nil
 }
 
-// warnOfOther prints a warning if the nod that runs on dir was not started by the service manager.
+// warnOfOther prints a warning if the nod on dir runs, but was not started by the service manager.
 func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	run, err := bus.ReadRun(dir)
 	if err != nil {

@@ -22,11 +22,10 @@ type member struct {
 	value any
 }
 
-// changeSettings changes settings.json and applies it to a running nod. The function change gets
-// the current settings and returns the members to set. If the file has no approvers, the settings
-// that change gets have the user who runs this command as the approver. The rest of the file stays
-// the same. If nod refuses the new settings because of a freeze, the file gets its old content
-// back.
+// changeSettings changes settings.json and applies it to a running nod. The function change gets the
+// current settings and returns the members to set; all other members stay the same. For a file without
+// approvers, the settings that change gets name the user who runs this command as the approver. If nod
+// refuses the new settings because of a freeze, the file gets its old content back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
 	planned, err := e.planSettings(path, change)
 	if err != nil {
@@ -35,7 +34,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 	return e.writeSettings(planned)
 }
 
-// planSettings returns the change of settings.json that changeSettings makes, without making it.
+// planSettings returns the change that changeSettings would make, but does not make it.
 func (e *env) planSettings(path string, change func(*schemas.Settings) ([]member, error)) (planned hook.Change, err error) {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -51,7 +50,7 @@ func (e *env) planSettings(path string, change func(*schemas.Settings) ([]member
 	if planned.Creates() {
 		data = []byte("{}\n")
 	}
-	implied, err := embed.WithApprovers(data) // if the file has no approvers, this user is the approver
+	implied, err := embed.WithApprovers(data) // in a file without approvers, this user is the approver
 	if err != nil {
 		return planned, fmt.Errorf("%s: %w", path, err)
 	}
@@ -89,8 +88,8 @@ func (e *env) writeSettings(planned hook.Change) error {
 	return err
 }
 
-// withMembers returns a settings.json with these members set. It adds the objects and lists in a
-// member's path that the file lacks.
+// withMembers returns a settings.json in which the given members are set. It adds missing objects and
+// lists on a member's path.
 func withMembers(data []byte, members []member) ([]byte, error) {
 	v, err := hujson.Parse(data)
 	if err != nil {

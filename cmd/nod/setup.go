@@ -23,7 +23,7 @@ type setupCmd struct {
 	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
 
 	unserved bool     // the service manager did not start the service
-	failed   []string // the changes that could not be made
+	failed   []string // names of the changes that could not be made
 }
 
 // Help returns the text that nod setup --help shows besides the flags.
@@ -31,8 +31,8 @@ func (setupCmd) Help() string {
 	return "In a terminal, nod setup lists what it can change and changes only what you tick, after you have confirmed the summary. On a terminal that cannot draw (TERM=dumb), it asks line by line."
 }
 
-// Run sets nod up on this machine. It ends when a person has answered a test question. A change that
-// fails does not prevent the others; Run returns the errors at its end.
+// Run sets nod up on this machine. It ends when a person has answered a test question. If a change
+// fails, Run still makes all other changes, and returns the errors at its end.
 func (c *setupCmd) Run(e *env) error {
 	if _, err := launcher.Self(); err != nil {
 		return err
@@ -55,10 +55,10 @@ func (c *setupCmd) Run(e *env) error {
 	var err error
 	if c.NoTest {
 		err = c.started(e)
-	} else if len(c.failed) == 0 || e.startHint() == "" { // after a failure, nothing may start nod
+	} else if len(c.failed) == 0 || e.startHint() == "" { // nothing may start nod after a failed change
 		err = c.try(e)
 	}
-	if len(c.failed) > 0 { // the reasons were printed
+	if len(c.failed) > 0 { // the reasons are printed already
 		failed := fmt.Errorf("%s could not be made: %s", schemas.Count(len(c.failed), "change"), strings.Join(c.failed, ", "))
 		return errors.Join(failed, err)
 	}
@@ -90,8 +90,8 @@ func (c *setupCmd) choose(e *env, changes *setupChanges) error {
 	return err
 }
 
-// apply makes the chosen changes, the settings and the service first, because an agent's hook is tried
-// only while nod runs.
+// apply makes the chosen changes. The settings and the service come first, because an agent's hook is
+// tried only while nod runs.
 func (c *setupCmd) apply(e *env, changes *setupChanges) error {
 	for _, change := range changes.chosen(c.Yes) {
 		if e.ctx.Err() != nil {
@@ -99,7 +99,7 @@ func (c *setupCmd) apply(e *env, changes *setupChanges) error {
 		}
 		if c.Yes && change.announce != "" {
 			fmt.Fprintln(e.stdout)
-			for line := range strings.Lines(change.announce) { // it quotes files that may contain anything
+			for line := range strings.Lines(change.announce) { // the text quotes files that may contain anything
 				fmt.Fprintln(e.stdout, people.Line(strings.TrimSuffix(line, "\n")))
 			}
 		}
@@ -115,8 +115,8 @@ func (c *setupCmd) apply(e *env, changes *setupChanges) error {
 	return nil
 }
 
-// started returns an error if setup installed the service and no nod runs: without nod, the hooks that
-// setup installed reach no person.
+// started returns an error if setup wanted the service but no nod runs, because without nod the
+// installed hooks reach no person.
 func (c *setupCmd) started(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil || c.NoService || place.URL != "" {
@@ -133,7 +133,7 @@ func (c *setupCmd) started(e *env) error {
 	return err
 }
 
-// awaitService returns once a nod runs on dir, or with bus.ErrNotRunning after startsWithin.
+// awaitService returns once a nod runs on dir. After startsWithin it returns bus.ErrNotRunning.
 func (c *setupCmd) awaitService(e *env, dir string) error {
 	ctx, cancel := context.WithTimeout(e.ctx, startsWithin)
 	defer cancel()
@@ -155,7 +155,7 @@ func (c *setupCmd) awaitService(e *env, dir string) error {
 	}
 }
 
-// try sends a test question once nod runs.
+// try waits until nod runs, and then sends a test question.
 func (c *setupCmd) try(e *env) error {
 	if err := e.awaitNod(c.Wait, c.NoService || c.unserved); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (c *setupCmd) phone(e *env) error {
 		return nil
 	}
 	ch := channels[i]
-	if c.Yes { // --yes is for scripts, and a script cannot send the code from a phone
+	if c.Yes { // --yes is for scripts, which cannot send the code from a phone
 		fmt.Fprintf(e.stdout, "A %s is set up and no approver is on it yet: nod pair %s.\n", ch.Account, ch.Name())
 		return nil
 	}
@@ -228,8 +228,8 @@ const runPoll = 200 * time.Millisecond
 // startsWithin is longer than a service needs to start nod.
 const startsWithin = 5 * time.Second
 
-// awaitNod returns once a nod runs. If none runs after some seconds, or at once if nothing starts it, it
-// prints how to start one.
+// awaitNod returns once a nod runs. If no nod runs after some seconds, awaitNod prints how to start it.
+// If unstarted is true, it prints this at once.
 func (e *env) awaitNod(wait time.Duration, unstarted bool) error {
 	place, err := e.place.WithDefaults()
 	if err != nil || place.URL != "" {

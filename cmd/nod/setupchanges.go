@@ -14,31 +14,32 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The signs of items that cannot be chosen.
+// The signs in place of the box, for items that cannot be chosen.
 const (
 	markDone  = "✓"
 	markFault = "!"
 	markWrite = "+"
 )
 
-// errChangedMeanwhile is the error of a change that would differ from the one that the user has seen.
+// errChangedMeanwhile is the error of a change that no longer equals the change that the user has seen.
 var errChangedMeanwhile = errors.New("it was changed meanwhile: run nod setup again")
 
 // A setupChange is one change that setup can make.
 type setupChange struct {
 	name     string   // what is set up, such as Claude Code
-	paths    string   // the files that it changes
-	diff     string   // the change of these files; empty if they are right already
+	paths    string   // the files that are changed
+	diff     string   // the change of these files; empty if they need no change
 	announce string   // what --yes prints before the change
 	effect   string   // what the change does, in the summary
-	parts    []string // more about it, each a line
+	parts    []string // further lines about the change
 	apply    func() error
 	fault    error           // the reason why the change cannot be made
-	item     *checklist.Item // nil if the change follows from other items
+	item     *checklist.Item // the change's entry in a list; nil if the change follows from other items
 }
 
-// listed gives the change its item in a list, which is on: who runs setup wants agents to ask nod. Nothing
-// is written before the user confirms the summary.
+// listed gives the change its item in a list. An item that can be chosen is chosen from the start,
+// because the user of setup wants agents to ask nod; the user can still drop it before confirming the
+// summary.
 func (s *setupChange) listed() *setupChange {
 	s.item = &checklist.Item{Text: s.name, Detail: s.diff, Notes: append([]string{countLines(s.paths, s.diff)}, s.parts...)}
 	switch {
@@ -52,7 +53,7 @@ func (s *setupChange) listed() *setupChange {
 	return s
 }
 
-// countLines returns the line of a list that names the changed files.
+// countLines returns the line that names the changed files and counts the changed lines.
 func countLines(paths, diff string) string {
 	added, removed := 0, 0
 	for line := range strings.Lines(diff) {
@@ -71,7 +72,7 @@ func countLines(paths, diff string) string {
 	return fmt.Sprintf("changes %s (%s)", paths, lines)
 }
 
-// tilde returns a path with ~ for the user's home directory.
+// tilde shortens the user's home directory in a path to ~.
 func tilde(path string) string {
 	if home, err := os.UserHomeDir(); err == nil {
 		if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
@@ -89,7 +90,7 @@ type setupChanges struct {
 	choice   settingsOffer // empty with --yes
 }
 
-// changes finds the changes that setup can make. It changes nothing.
+// changes finds the changes that setup can make, but makes none.
 func (c *setupCmd) changes(e *env) *setupChanges {
 	all := &setupChanges{}
 	for _, host := range hook.Hosts() {
@@ -154,16 +155,15 @@ func (c *setupCmd) service(e *env) *setupChange {
 		started, err := e.installService(manager, spec)
 		c.unserved = !started
 		if err == nil && started {
-			_ = c.awaitService(e, spec.DataDir) // setup says at its end that nod does not run
+			_ = c.awaitService(e, spec.DataDir) // an error is ignored, because setup reports at its end that nod does not run
 		}
 		return err
 	}
 	return s
 }
 
-// chosen returns the changes to make, in their order. The installations that are right already are
-// among them: they are brought up to date, without a change of the user's files. If all is true,
-// chosen returns all changes.
+// chosen returns the changes to make, in their order. It includes installations that need no change of
+// the user's files, so that they are brought up to date. If all is true, chosen returns all changes.
 func (s *setupChanges) chosen(all bool) (made []*setupChange) {
 	for _, change := range slices.Concat([]*setupChange{s.settings, s.service}, s.agents) {
 		if change != nil && (all || !isOpen(change) || change.item == nil || change.item.On) {
@@ -173,7 +173,7 @@ func (s *setupChanges) chosen(all bool) (made []*setupChange) {
 	return made
 }
 
-// isOpen reports whether the user decides about a change.
+// isOpen reports whether a change is possible and not made yet, so that the user can choose it.
 func isOpen(s *setupChange) bool { return s.fault == nil && s.diff != "" }
 
 // lists returns the lists from which the user chooses.

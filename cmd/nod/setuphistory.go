@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// historyBytes bounds the size of the transcripts that setup reads, the newest first.
+// historyBytes bounds the total size of the transcripts that setup reads, the newest first.
 const historyBytes = 64 << 20
 
 // past returns the tool calls of the user's past sessions, or nil if there are none or the user does not
@@ -35,7 +35,7 @@ func (c *setupCmd) past(e *env) (calls []policy.SessionCall) {
 	unread := 0
 	for _, file := range files {
 		more, err := readTranscript(file)
-		if calls = append(calls, more...); err != nil { // a running session may be writing the file's last line
+		if calls = append(calls, more...); err != nil { // the last line may be incomplete, because a running session may be writing it
 			unread++
 		}
 	}
@@ -62,7 +62,7 @@ func transcriptDirs() (dirs []string) {
 	return dirs
 }
 
-// transcripts returns the newest transcripts of the user, up to historyBytes.
+// transcripts returns the user's newest transcripts, up to historyBytes in total.
 func transcripts() (files []string) {
 	type transcript struct {
 		path string
@@ -70,7 +70,7 @@ func transcripts() (files []string) {
 	}
 	var all []transcript
 	for _, dir := range transcriptDirs() {
-		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read is left out
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // files that cannot be read are left out
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".jsonl") {
 				return nil
 			}

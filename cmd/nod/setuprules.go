@@ -21,13 +21,13 @@ import (
 // settingsOffer is what setup can change in settings.json.
 type settingsOffer struct {
 	presets []*checklist.Item
-	past    string                   // how many past sessions the presets were tried on; may be empty
-	rules   func() []*checklist.Item // the rules that the chosen preset leaves to offer
-	change  func() *setupChange      // the change by the chosen items, or nil if there is none
+	past    string                   // a sentence with the number of past sessions on which the presets were tried; may be empty
+	rules   func() []*checklist.Item // the rules that are still worth offering under the chosen preset
+	change  func() *setupChange      // the change by the chosen items; nil without a change
 }
 
-// settingsChoice returns the presets and rules to choose from: rules for this project's runners, rules
-// that would have spared the most past questions, and the agent programs' own rules.
+// settingsChoice returns the presets and rules to choose from. The rules are rules for this project's
+// runners, rules that would have spared past questions, and the agent programs' own rules.
 func (c *setupCmd) settingsChoice(e *env, past []policy.SessionCall) settingsOffer {
 	s, err := e.settingsNow()
 	var o *ruleOffers
@@ -47,7 +47,7 @@ func (c *setupCmd) settingsChoice(e *env, past []policy.SessionCall) settingsOff
 	return offer
 }
 
-// settingsNow returns the settings in force, or those of settings.json if nod does not run.
+// settingsNow returns the settings in force. If nod does not run, it returns those of settings.json.
 func (e *env) settingsNow() (s *schemas.Settings, err error) {
 	ctx, owner, done, err := e.owner()
 	switch {
@@ -69,8 +69,8 @@ type ruleOffers struct {
 	replayed    []policy.Replayed // empty without past sessions
 	now         string            // the preset in force
 	presets     []string
-	presetItems []*checklist.Item       // one for each of presets
-	byPreset    map[string][]*ruleOffer // the rules that are left to offer
+	presetItems []*checklist.Item       // one item for each preset
+	byPreset    map[string][]*ruleOffer // the offered rules of each preset
 	imports     []*ruleOffer
 }
 
@@ -100,8 +100,8 @@ func newRuleOffers(s *schemas.Settings, past []policy.SessionCall) (o *ruleOffer
 	return o, o.addImports()
 }
 
-// addPresets adds the presets that this machine supports, each with the number of questions that past
-// sessions would have had.
+// addPresets adds the presets that this machine supports. Each shows the number of questions that past
+// sessions would have had with it.
 func (o *ruleOffers) addPresets() {
 	for _, p := range []struct{ name, allows string }{
 		{policy.PresetDesign, "a short list of commands that only read"},
@@ -135,7 +135,7 @@ func (o *ruleOffers) preset() string {
 	return o.now
 }
 
-// rules returns the items of the rules that the chosen preset leaves to offer.
+// rules returns the items of the rules that are still worth offering under the chosen preset.
 func (o *ruleOffers) rules() (items []*checklist.Item) {
 	for _, offer := range o.left() {
 		items = append(items, offer.Item)
@@ -143,7 +143,7 @@ func (o *ruleOffers) rules() (items []*checklist.Item) {
 	return items
 }
 
-// left returns the rules that the chosen preset leaves to offer.
+// left returns the rules that are still worth offering under the chosen preset.
 func (o *ruleOffers) left() []*ruleOffer {
 	preset := o.preset()
 	if _, known := o.byPreset[preset]; !known {
@@ -151,7 +151,7 @@ func (o *ruleOffers) left() []*ruleOffer {
 		permissions.Preset = preset
 		p, err := policy.New(permissions, o.settings.Policies...)
 		if err != nil {
-			return nil // newRuleOffers has made this policy with another preset
+			return nil // cannot happen, because newRuleOffers has made the same policy with another preset
 		}
 		own := o.add(nil, "This project: "+tilde(here().Project), runnerRules(p))
 		o.byPreset[preset] = o.add(own, "Your past sessions", p.Suggest(o.calls, suggestedRules))
@@ -159,7 +159,8 @@ func (o *ruleOffers) left() []*ruleOffer {
 	return slices.Concat(o.byPreset[preset], o.imports)
 }
 
-// add adds the rules that this user may add, unless the list has them.
+// add adds suggested rules to the list. It leaves out rules that are in the list already, and rules
+// that this user may not add.
 func (o *ruleOffers) add(list []*ruleOffer, group string, suggestions []policy.Suggestion) []*ruleOffer {
 	for _, suggestion := range suggestions {
 		rule := suggestion.Rule.String()
@@ -182,7 +183,7 @@ func (o *ruleOffers) add(list []*ruleOffer, group string, suggestions []policy.S
 	return list
 }
 
-// spares returns the line about the past questions that a rule would have spared, if there are any.
+// spares returns a line with the number of past questions that a rule would have spared, or nil.
 func spares(s policy.Suggestion) []string {
 	if s.Spares == 0 {
 		return nil
@@ -190,7 +191,7 @@ func spares(s policy.Suggestion) []string {
 	return []string{"would have spared " + schemas.Count(s.Spares, "question")}
 }
 
-// addImports adds the rules of the agent programs whose hook sees every call.
+// addImports adds the own rules of the agent programs whose hook sees every call.
 func (o *ruleOffers) addImports() error {
 	for _, host := range hook.Hosts() {
 		if install := (installCmd{Agent: host.Name}); !host.Present() || !install.seesAll() {
@@ -226,7 +227,7 @@ func (o *ruleOffers) addImports() error {
 	return nil
 }
 
-// change returns the change of settings.json by the chosen items, or nil if there is none.
+// change returns the change of settings.json by the chosen items, or nil without a change.
 func (o *ruleOffers) change(e *env) *setupChange {
 	preset := o.preset()
 	if preset == o.now {
@@ -249,7 +250,7 @@ func (o *ruleOffers) change(e *env) *setupChange {
 			imports = append(imports, *offer.imported)
 		}
 		s.parts = append(s.parts, offer.Text)
-		if offer.imported != nil { // a project's file may be anyone's: the summary shows what it allows
+		if offer.imported != nil { // the summary shows what a project's file allows, because anyone may have written the file
 			for _, rule := range offer.imported.rules.Allow {
 				s.parts = append(s.parts, "  allows "+rule)
 			}
@@ -284,7 +285,7 @@ func canContain() bool {
 	return level == contain.Namespaces && changesInputHere()
 }
 
-// suggestedRules is the number of rules from past sessions that setup offers at most.
+// suggestedRules bounds the rules from past sessions that setup offers.
 const suggestedRules = 5
 
 // changesInputHere reports whether an agent program on this machine lets a hook change a call before
@@ -298,8 +299,8 @@ func changesInputHere() bool {
 	return false
 }
 
-// runnerRules returns the rules for the usual builds and tests of the project in the current directory,
-// as far as nod asks about them.
+// runnerRules returns rules for the usual builds and tests of the project in the current directory. It
+// leaves out builds and tests that run without a question.
 func runnerRules(p *policy.Policy) (all []policy.Suggestion) {
 	call := here()
 	if home, err := os.UserHomeDir(); err != nil || call.Project == "" || sameDir(call.Project, home) {
@@ -322,7 +323,7 @@ func runnerRules(p *policy.Policy) (all []policy.Suggestion) {
 		for _, line := range runner.lines {
 			input, err := schemas.Encode(map[string]string{"command": line})
 			if err != nil {
-				continue // a constant always encodes
+				continue // cannot happen, because a constant can always be encoded
 			}
 			call.Input = input
 			if suggestion, ok := p.SuggestLike(call); ok {

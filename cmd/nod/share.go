@@ -74,8 +74,8 @@ func (c *gateCmd) Run(e *env) error {
 	return nil
 }
 
-// strict requests the permissions of the task. An approver decides about those that the session does
-// not have yet.
+// strict requests the permissions of the task. An approver decides about the permissions that the
+// session lacks.
 func (c *gateCmd) strict(e *env, client *nod.Client, gate schemas.Gate) error {
 	r := nod.Permission(fmt.Sprintf("scheduled task %q (%s)", gate.Name, gate.GateID), gate.Permissions...)
 	r.SessionID = gate.SessionID

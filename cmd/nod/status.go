@@ -53,7 +53,7 @@ func (e *env) status() (status, error) {
 		return s, err
 	}
 	defer done()
-	counted := map[string]bool{} // by key: a request that changes while the pages are read may be on two pages
+	counted := map[string]bool{} // keys of the counted requests, because a request that changes during the count may be on two pages
 	err = d.EachPending(ctx, schemas.Query{}, func(page []schemas.Prompt) error {
 		for i := range page {
 			if key := page[i].Key(); !counted[key] {

@@ -38,7 +38,7 @@ func (stopCmd) Run(e *env) error {
 	if err := e.runByService(); err != nil {
 		return err
 	}
-	_, _, done, err := e.desk() // a connection proves that the process with this id is nod, and not a later process that got the same id
+	_, _, done, err := e.desk() // the connection proves that the process with the stored id is nod, and not a later process with the same id
 	if err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (stopCmd) Run(e *env) error {
 	return fmt.Errorf("process %d was told to stop and still runs: see its log, and nod status", run.PID)
 }
 
-// runByService returns an error if the service runs the nod of this data directory, because the
-// service starts nod again whenever it ends.
+// runByService returns an error if a service runs the nod of this data directory, because the service
+// would start nod again.
 func (e *env) runByService() error {
 	dir, err := e.dataDir()
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// interactive reports whether standard input is a terminal: only then can the command ask a person.
+// interactive reports whether standard input is a terminal, so that the command can ask a person.
 func (e *env) interactive() bool {
 	f, ok := e.stdin.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// agree asks a yes-or-no question at the terminal. An empty answer means no, and so does a signal to
-// stop.
+// agree asks a yes-or-no question at the terminal. An empty answer and a signal to stop both mean no.
 func (e *env) agree(question string) bool {
 	word := strings.ToLower(e.typed(question + " [y/N] "))
 	return word == "y" || word == "yes"

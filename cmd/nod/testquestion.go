@@ -12,8 +12,8 @@ import (
 
 const testSession = "nod-test"
 
-// testQuestion sends a request without consequences and waits at most the duration wait for its
-// decision. The test passes if a person allows, and also if a person denies.
+// testQuestion sends a harmless request and waits for its decision, at most for the duration wait. The
+// test passes if a person allows or denies the request.
 func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	ctx, client, done, err := e.agent("local")
 	if err != nil {

@@ -60,7 +60,7 @@ func (c *tokenServiceCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	place.TokenFile = "" // the service itself has a key
+	place.TokenFile = "" // the service has a key of its own, so it needs no token
 	conn, err := bus.JoinWait(e.ctx, place, id, e.log, waitForServers)
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func (c *tokenServiceCmd) Run(e *env) error {
 
 func tokenSettings(dataDir string) string { return filepath.Join(dataDir, "tokens.json") }
 
-// noJobHasAKey returns an error if a claim of a token could give its bearer the name of an agent that
-// has a key here. A name that the settings have as it is may have a key too.
+// noJobHasAKey returns an error if a token could give its bearer the name of an agent that has a key
+// here. A name that the settings state literally is allowed, because it is given on purpose.
 func noJobHasAKey(s *tokens.Settings, keys *roles.Keys) error {
 	users, err := keys.Users()
 	if err != nil {
@@ -109,8 +109,8 @@ func notAJob(s *tokens.Settings, id roles.ID) error {
 	return nil
 }
 
-// checkJobs checks the settings of the token service in the data directory, if there are any, beside
-// the keys and one that is to be made.
+// checkJobs checks the token service's settings in the data directory, if there are any. Their names
+// must not collide with the existing keys or with the added keys.
 func (e *env) checkJobs(keys *roles.Keys, added ...roles.ID) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

@@ -107,10 +107,9 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// restoreEmpty restores a settings file that has no settings any more. If nod made the file,
-// restoreEmpty removes the file, and those directories that nod made for the file and that are now
-// empty. If the user's own file was blank, restoreEmpty makes it blank again. in is the stored
-// installation.
+// restoreEmpty restores a settings file that has no settings any more; in is the stored installation. A
+// file that nod made is removed, with those directories that nod made for it and that are now empty. A
+// file that was blank before becomes blank again.
 func restoreEmpty(in installs.Install) error {
 	data, err := os.ReadFile(in.Path)
 	if err != nil || !in.Created && in.Blank == nil {
@@ -125,7 +124,7 @@ func restoreEmpty(in installs.Install) error {
 		return nil
 	}
 	if in.Blank != nil {
-		if err := os.WriteFile(in.Path, []byte(*in.Blank), 0o600); err != nil { // the file keeps its mode
+		if err := os.WriteFile(in.Path, []byte(*in.Blank), 0o600); err != nil { // an existing file keeps its mode
 			return fmt.Errorf("empty %s again: %w", in.Path, err)
 		}
 		return nil
@@ -141,7 +140,7 @@ func restoreEmpty(in installs.Install) error {
 	return nil
 }
 
-// mayPurge returns an error if dir exists and is no data directory of nod.
+// mayPurge returns an error if dir exists but is not a data directory of nod.
 func mayPurge(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -109,7 +109,7 @@ func (c *upCmd) Run(e *env) error {
 	case err := <-served:
 		flush()
 		return err
-	case err := <-n.Failed(): // the process ends at once: all that nod confirmed is stored, and an orderly stop would wait for the failed disk
+	case err := <-n.Failed(): // the process ends at once, because an orderly stop would wait for the failed disk, and all that nod confirmed is stored
 		return err
 	}
 }
@@ -168,8 +168,8 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	return nil
 }
 
-// commandNotes returns notes about the flags that other nod commands need to reach this nod. It does
-// not mention values from environment variables, because other commands read the same variables.
+// commandNotes returns notes about the flags that other nod commands need to reach this nod. It leaves
+// out values from environment variables, because other commands read the same variables.
 func (e *env) commandNotes() []string {
 	var notes []string
 	switch {
@@ -224,7 +224,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 			if p.Tier != schemas.TierConnected {
 				return 0
 			}
-			after, err := desk.NotifyAfter(e.ctx) // an approver is at the session
+			after, err := desk.NotifyAfter(e.ctx) // in this tier, an approver is at the session
 			if err != nil {
 				return schemas.DefaultNotifyAfter
 			}
@@ -246,10 +246,10 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 type screen struct {
 	*env
 	colours bool
-	rings   bool     // ring the terminal for each new request; see people.Ring
-	desktop *desktop // shows notifications, so that the terminal only rings its bell; nil if there is none
+	rings   bool     // whether the terminal rings for each new request; see people.Ring
+	desktop *desktop // shows notifications instead of the terminal, which then only rings its bell; nil for none
 	mu      sync.Mutex
-	rung    map[string]bool // the pending requests for which the terminal has rung, by key
+	rung    map[string]bool // keys of the pending requests for which the terminal has rung
 }
 
 func (s *screen) show(p schemas.Prompt) {
@@ -289,7 +289,7 @@ func readSettings(path, dir string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(path)
 	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
-		return nil, nil // if the directory itself is wrong, nod reports that later, when it opens the directory
+		return nil, nil // an invalid directory is reported later, when nod opens it
 	}
 	if !named && errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("read the settings: %w: fix its permissions, or name another directory with --data", err)

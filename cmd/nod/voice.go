@@ -21,8 +21,8 @@ type voiceCmd struct {
 // maxHeard is the longest line of a speech program, in bytes.
 const maxHeard = 16 << 10
 
-// Run reads transcripts from standard input, one a line, and writes the sentences to speak to standard
-// output, one a line.
+// Run reads transcripts from standard input, one per line, and writes the sentences to speak to
+// standard output, one per line.
 func (c *voiceCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *voiceCmd) Run(e *env) error {
 	return err
 }
 
-// heard returns the lines of standard input. It is closed at the end of the input.
+// heard returns a channel with the lines of standard input, which is closed at the end of the input.
 func (e *env) heard() <-chan string {
 	lines := make(chan string)
 	go func() {

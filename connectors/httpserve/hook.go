@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Hook is the server of a webhook. Another service calls the webhook, such as a chat service with a
-// person's answer.
+// Hook is the server of a webhook, which another service calls, such as a chat service with a person's
+// answer.
 type Hook struct {
 	Setting string           // the path of the webhook's settings, for errors
 	Listen  string           // the address to listen on, HOST:PORT
-	TLS     *tls.Certificate // the certificate; nil behind a reverse proxy, for which Listen must be a loopback address
+	TLS     *tls.Certificate // the certificate; nil behind a reverse proxy, where Listen must be a loopback address
 }
 
 const (
@@ -37,9 +37,9 @@ func (h *Hook) Check() error {
 	return nil
 }
 
-// Serve serves the webhook while work runs, and returns the error of work. If the server fails, Serve
-// ends work's context and returns the server's error. When ctx ends, handler still replies to the calls
-// that it is handling.
+// Serve serves the webhook while the function work runs, and returns the error of work. If the server
+// fails, Serve ends work's context and returns the server's error. When ctx ends, handler still replies
+// to the calls in progress.
 func (h *Hook) Serve(ctx context.Context, log *slog.Logger, handler http.HandlerFunc, work func(context.Context) error) error {
 	listener, err := net.Listen("tcp", h.Listen)
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *Hook) Serve(ctx context.Context, log *slog.Logger, handler http.Handler
 		Handler:           handler,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: hookRead, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // at the level debug, because most messages are about broken connections of other callers
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // logged at the level debug, because most messages are about broken connections of callers
 	}
 	working, failed := context.WithCancelCause(ctx)
 	defer failed(nil)
@@ -64,7 +64,7 @@ func (h *Hook) Serve(ctx context.Context, log *slog.Logger, handler http.Handler
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookStop)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
-		_ = server.Close() // fails if the server is closed already
+		_ = server.Close() // Close fails only if the server is closed already
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

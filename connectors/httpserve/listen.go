@@ -20,7 +20,7 @@ type Listen struct {
 	// Addr is the address to listen on, as HOST:PORT.
 	Addr string
 	// PublicURL is the URL by which people and agents reach the server, such as
-	// https://nod.example.com. It is empty if people and agents use Addr.
+	// https://nod.example.com. It is empty if they reach the server by Addr.
 	PublicURL string
 	// TLSCert and TLSKey are the names of PEM files; both are empty without TLS.
 	TLSCert, TLSKey string
@@ -28,8 +28,7 @@ type Listen struct {
 	BehindProxy bool
 }
 
-// Server contains the names that error messages use. They are the names of the server, of its flags
-// and of its settings.
+// Server contains the names of a server, of its flags and of its settings, for error messages.
 type Server struct {
 	Name      string // such as "the web inbox"
 	Flag      string // the flag that sets Listen.Addr
@@ -40,7 +39,7 @@ type Server struct {
 // Address describes how callers reach a server that Listen.Open has opened.
 type Address struct {
 	URL    string // the server's URL, without a slash at its end
-	Secure bool   // callers reach the server over TLS
+	Secure bool   // whether callers reach the server over TLS
 	Port   int
 	// Origins are the values of the Origin header that the server's own pages send.
 	Origins []string
@@ -48,9 +47,9 @@ type Address struct {
 	hosts []string // the values of the Host header that the server accepts
 }
 
-// Open starts to listen. It returns an error if other machines could reach the server without TLS. If
-// other machines can reach the server, PublicURL must be set, because the server checks the host
-// names in their requests. Each error is one line that names the setting to change.
+// Open starts to listen. It returns an error if other machines could reach the server without TLS. For
+// a server that other machines can reach, PublicURL must be set, because the server checks the host
+// names in requests. Each error is one line that names the setting to change.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)
 	if err != nil {

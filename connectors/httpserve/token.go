@@ -40,7 +40,7 @@ func Token(path string) (string, error) {
 }
 
 // newToken creates the token file completely or not at all. If two processes call newToken at the same
-// time, only one of them creates the file, and both return the token in that file.
+// time, one of them creates the file, and both return the token in that file.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

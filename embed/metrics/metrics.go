@@ -1,5 +1,5 @@
-// Package metrics counts what an engine does, for Prometheus, and says whether the engine can
-// serve requests. docs/observe.md lists the metrics.
+// Package metrics counts what an engine does, for Prometheus, and reports whether the engine can serve
+// requests. docs/observe.md lists the metrics.
 package metrics
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Metrics counts the entries that an engine adds to the log. All events of nod are in the log,
-// and each entry is added by one engine, so the sum over all engines counts each event once.
+// Metrics counts the entries that an engine adds to the log. The sum over all engines counts each event
+// once, because all events of nod are in the log, and only one engine adds each entry.
 type Metrics struct {
 	registry   *prometheus.Registry
 	asked      *prometheus.CounterVec
@@ -26,11 +26,11 @@ type Metrics struct {
 	rules map[string]bool // the values of the label rule
 }
 
-// maxRules bounds the values of the label rule, because an agent may be able to write rules into its
-// project's settings. Further rules count as "other".
+// maxRules bounds the values of the label rule, because agents may be able to write rules into their
+// project's settings. All further rules count as "other".
 const maxRules = 500
 
-// waitBuckets are in seconds. The first ones show answers that a person cannot have read.
+// waitBuckets are in seconds. The shortest ones show answers that came too fast for reading.
 var waitBuckets = []float64{1, 2, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 
 // New returns the metrics of an engine of this version.
@@ -78,7 +78,7 @@ func (m *Metrics) Logged(e *schemas.LogEntry) {
 
 func (m *Metrics) decision(e *schemas.LogEntry) {
 	agent, by, channel := e.Agent, e.Actor, ""
-	if e.Decision != nil { // decided at once: the entry is the agent's
+	if e.Decision != nil { // an entry with a decision is about a request that was decided at once, so its actor is the agent
 		agent, by = e.Actor, string(e.Decision.By.Kind)
 	}
 	if _, at, found := strings.Cut(by, "@"); found {
@@ -93,7 +93,7 @@ func (m *Metrics) decision(e *schemas.LogEntry) {
 	}
 }
 
-// boundedRule returns rule, or "other" if maxRules other rules have been counted.
+// boundedRule returns rule, or "other" if maxRules different rules have been counted.
 func (m *Metrics) boundedRule(rule string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,15 +22,15 @@ const (
 	// questions.
 	readyWithin   = 2 * time.Second
 	pendingWithin = 5 * time.Second
-	// pendingEvery is the shortest time between two counts of the pending questions: the
-	// server lists all of them for a count.
+	// pendingEvery is the shortest time between two counts of the pending questions, because the server
+	// lists all of them for a count.
 	pendingEvery = 15 * time.Second
-	// maxScrapes bounds the concurrent requests for metrics; further ones get 503. Without this
-	// bound a web page could start many counts of the pending questions at once.
+	// maxScrapes bounds the concurrent requests for metrics. Further requests get 503, because
+	// otherwise a web page could start many counts of the pending questions at once.
 	maxScrapes = 4
 )
 
-// Engine is the running engine that a Server reports on.
+// Engine is the running engine about which a Server reports.
 type Engine interface {
 	Ready(context.Context) error
 	Pending(context.Context) (int, error)
@@ -42,12 +42,12 @@ type Server struct {
 	metrics *Metrics
 	http    *http.Server
 	addr    string
-	local   bool // only requests that name a loopback host are answered
+	local   bool // whether only requests that name a loopback host are answered
 	served  chan struct{}
 	log     *slog.Logger
 
 	mu        sync.Mutex
-	engine    Engine // nil until the engine runs, and when it stops
+	engine    Engine // nil before the engine runs, and after it stops
 	pending   float64
 	pendingAt time.Time
 }
@@ -58,7 +58,7 @@ func Serve(m *Metrics, addr string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics on %s: %w: name another address with --metrics", addr, err)
 	}
-	host, _, _ := net.SplitHostPort(listener.Addr().String()) // an address of a listener always has a host and a port
+	host, _, _ := net.SplitHostPort(listener.Addr().String()) // the address of a listener always has a host and a port
 	s := &Server{metrics: m, addr: listener.Addr().String(), local: httpserve.Loopback(host), served: make(chan struct{}), log: log}
 	m.registry.MustRegister(collector{s})
 	mux := http.NewServeMux()
@@ -75,8 +75,8 @@ func Serve(m *Metrics, addr string, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// guard refuses requests by another host name than this machine's own if the server listens on
-// a loopback address: a web page may have made its own name resolve to this machine.
+// guard refuses requests whose host name is not a loopback name, if the server listens on a loopback
+// address. Otherwise a web page could make its own name resolve to this machine, and read the metrics.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -94,7 +94,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 // Addr returns the address on which the server listens.
 func (s *Server) Addr() string { return s.addr }
 
-// Running tells the server that the engine runs, or, with nil, that it stops.
+// Running tells the server that the engine e runs. A nil e means that the engine stops.
 func (s *Server) Running(e Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Server) running() Engine {
 	return s.engine
 }
 
-// Stop ends the server, with its open requests once ctx ends.
+// Stop ends the server. When ctx ends, it also ends the requests that are still open.
 func (s *Server) Stop(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ var (
 	callsDesc   = prometheus.NewDesc("nod_calls_total", "Calls of agents and connectors that this engine has received, by the endpoint.", []string{"endpoint"}, nil)
 )
 
-// collector reads the values that are measured at each request for metrics.
+// collector measures values at each request for metrics.
 type collector struct{ *Server }
 
 func (c collector) Describe(to chan<- *prometheus.Desc) {
@@ -156,7 +156,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 	if n, err := c.countPending(engine); err == nil {
 		to <- prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, n)
-	} else { // a missing value is better than an old one
+	} else { // no value is better than an old value
 		c.log.Info("metrics: pending questions were not counted", "error", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// slowEngine is an engine whose server takes its time to list the pending questions.
+// slowEngine is an engine whose server lists the pending questions slowly.
 type slowEngine struct{ counting, done chan struct{} }
 
 func (e slowEngine) Ready(context.Context) error { return nil }

@@ -28,11 +28,11 @@ func main() {
 	}
 }
 
-// run asks before it publishes a branch. If the approver denies the request or does not answer
-// in time, run publishes nothing and prints the reason.
+// run asks before it publishes a branch. If the approver denies the request or does not answer in time,
+// run publishes nothing and prints the reason.
 func run(ctx context.Context, client *nod.Client, branch string, timeoutSeconds int, out io.Writer) error {
 	request := nod.Permission("publish "+branch, "@network")
-	request.SessionID = branch // the permission counts for this session alone
+	request.SessionID = branch // the permission counts only for this session
 	request.TimeoutSeconds = timeoutSeconds
 	_, err := client.Ask(ctx, request)
 	switch {

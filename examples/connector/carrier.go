@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// carrier implements people.Carrier and keeps no state. A user answers by typing a line that the
-// prompt shows. That line contains all that an answer needs, so answers work after a restart.
+// carrier implements people.Carrier and keeps no state. A user answers by typing a line that the prompt
+// shows. The line contains all parts of an answer, so it works even after a restart.
 type carrier struct {
-	user  string // the approver who types; a real channel names the sender of each message
+	user  string // the approver who types; in a real channel, each message names its sender
 	lines <-chan string
 	mu    sync.Mutex // guards out, because the worker calls Prompt and Settle from several goroutines
 	out   io.Writer
 }
 
-// Prompt writes a prompt and, for each choice, the line to type. Each line contains the prompt's
-// digest and its number of waiters, because an answer must contain both values.
+// Prompt writes a prompt and, for each choice, the line to type. Each line contains the prompt's digest
+// and number of waiters, because an answer must contain both values.
 func (c *carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
 	text := people.Text(&p, time.Now(), 0)
 	if p.Repeat {
@@ -33,7 +33,7 @@ func (c *carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error
 			text += fmt.Sprintf("\n%s: %s %s %s %d %s", o.Kind, p.SessionID, p.PendingID, p.Digest, p.Waiters, o.OptionID)
 		}
 	}
-	return people.Ref(p.PendingID), c.write(text) // a channel whose messages have ids would return the message's id here
+	return people.Ref(p.PendingID), c.write(text) // a channel with message ids would return the message's id here
 }
 
 // Settle writes the outcome as a new message, because it cannot edit a written line.

@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
-	require.NoError(t, keys.Ensure(roles.ConnectorID(name))) // the key of the connector, as the command nod keys add makes it
+	require.NoError(t, keys.Ensure(roles.ConnectorID(name))) // creates the connector's key, as the command nod keys add does
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: dir, EngineAlone: true,
 		Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"lines","user_id":"ann"}]}]}}`),
@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	for choice, want := range map[string]error{"allow_once: ": nil, "reject_once: ": nod.ErrDenied} {
 		decided := make(chan error, 1)
 		request := nod.Command("make deploy")
-		request.SessionID = strings.Trim(choice, ": ") // each request has its own session, because a session remembers the denial of a call
+		request.SessionID = strings.Trim(choice, ": ") // each request has its own session, because nod remembers the denial of a call in its session
 		go func() {
 			_, err := client.Ask(ctx, request)
 			decided <- err

@@ -20,22 +20,22 @@ var payload = []byte(strings.Repeat("x", 700))
 // replyWithin is the time limit of one hop.
 const replyWithin = 30 * time.Second
 
-// Bare does the work of nod with callbacks on bare NATS: an engine that stores requests with
-// their timers, decisions and log entries, an approver who allows every request that is shown,
-// and an agent. It checks nothing.
+// Bare does the work of nod with callbacks on bare NATS, but checks nothing. It has an engine that
+// stores requests with their timers, decisions and log entries, an agent, and an approver who allows
+// every request that is shown.
 type Bare struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
 	agent  *nats.Conn
 	conns  []*nats.Conn
 	ids    atomic.Int64
-	first  string // makes the ids differ from the ids of an earlier Bare on the same stores
+	first  string // differs in each Bare, so that no id is used twice on the same stores
 	closed atomic.Bool
 	fail   func(error)
 }
 
-// StartBare connects to the server at url and makes the stores if they are missing. fail is
-// called with the errors of callbacks. The caller must Close the result.
+// StartBare connects to the server at url and creates missing stores. fail is called with the errors of
+// callbacks. The caller must Close the result.
 func StartBare(ctx context.Context, url string, fail func(error)) (*Bare, error) {
 	b := &Bare{fail: fail, first: bus.NewID()}
 	if err := b.start(ctx, url); err != nil {
@@ -78,7 +78,7 @@ func (b *Bare) start(ctx context.Context, url string) error {
 	)
 }
 
-// The method on runs handle in a goroutine of its own for each message.
+// The method on runs handle for each message, in a new goroutine.
 func (b *Bare) on(nc *nats.Conn, subject string, handle func(m *nats.Msg, id string) error) error {
 	_, err := nc.Subscribe(subject, func(m *nats.Msg) {
 		go func() {
@@ -101,8 +101,7 @@ func (b *Bare) decideAutomatically(m *nats.Msg, id string) error {
 	return m.Respond(payload)
 }
 
-// accept stores a request. It shows the request to the approver unless its payload is the
-// variable waiting.
+// accept stores a request. It shows the approver every request except those of Submit.
 func (b *Bare) accept(m *nats.Msg, id string) error {
 	if _, err := b.store(id); err != nil {
 		return err
@@ -136,7 +135,7 @@ func (b *Bare) answer(m *nats.Msg, id string) error {
 	return b.note("decided." + id)
 }
 
-// note sends a log entry and does not wait until it is stored.
+// note sends a log entry without waiting until the entry is stored.
 func (b *Bare) note(id string) error {
 	_, err := b.js.PublishMsgAsync(&nats.Msg{Subject: "bare.log", Data: payload[:300]}, jetstream.WithMsgID(id))
 	return err
@@ -168,8 +167,8 @@ func (b *Bare) store(id string) (uint64, error) {
 	return sequence, nil
 }
 
-// decide writes the record with its decision, and so cancels its timer, if the record still
-// has this revision.
+// decide writes the record with its decision, if the record still has this revision. The write also
+// cancels the record's timer.
 func (b *Bare) decide(id string, revision uint64) error {
 	msg := nats.NewMsg("$KV.bare." + id)
 	msg.Data = append(payload[:len(payload):len(payload)], payload[:400]...)
@@ -184,7 +183,7 @@ func (b *Bare) decide(id string, revision uint64) error {
 
 func (b *Bare) id() string { return b.first + fmt.Sprint(b.ids.Add(1)) }
 
-// Automatic asks and gets the decision of a rule.
+// Automatic sends a request that a rule decides, and gets the decision.
 func (b *Bare) Automatic(ctx context.Context, _ string) error {
 	_, err := b.request(ctx, "bare.auto."+b.id(), payload[:600])
 	return err
@@ -196,7 +195,7 @@ func (b *Bare) request(ctx context.Context, subject string, data []byte) (*nats.
 	return b.agent.RequestWithContext(ctx, subject, data)
 }
 
-// Person asks, and gets the approver's decision.
+// Person sends a request, and gets the approver's decision.
 func (b *Bare) Person(ctx context.Context, _ string) error {
 	id := b.id()
 	decided := make(chan struct{})
@@ -204,7 +203,7 @@ func (b *Bare) Person(ctx context.Context, _ string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	defer func() { _ = sub.Unsubscribe() }() // Unsubscribe fails only if the connection is closed
 	if _, err := b.request(ctx, "bare.request."+id, payload[:600]); err != nil {
 		return err
 	}
@@ -218,15 +217,15 @@ func (b *Bare) Person(ctx context.Context, _ string) error {
 	}
 }
 
-// PersonSync does what Person does, and waits with SubscribeSync, as NATS's own examples do.
-// SubscribeSync allocates a queue for 65,536 messages, half a megabyte.
+// PersonSync does the work of Person, but waits with SubscribeSync, as NATS's own examples do.
+// SubscribeSync allocates a queue for 65,536 messages, which is half a megabyte.
 func (b *Bare) PersonSync(ctx context.Context, _ string) error {
 	id := b.id()
 	sub, err := b.agent.SubscribeSync("bare.decision." + id)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	defer func() { _ = sub.Unsubscribe() }() // Unsubscribe fails only if the connection is closed
 	if _, err := b.request(ctx, "bare.request."+id, payload[:600]); err != nil {
 		return err
 	}
@@ -237,7 +236,7 @@ func (b *Bare) PersonSync(ctx context.Context, _ string) error {
 // waiting is the payload of a request that the approver does not answer.
 var waiting = payload[:601]
 
-// Submit asks, and returns once the request is stored. The request stays pending.
+// Submit sends a request, and returns once the request is stored. The request stays pending.
 func (b *Bare) Submit(ctx context.Context, _ string) error {
 	_, err := b.request(ctx, "bare.request."+b.id(), waiting)
 	return err

@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// CPUTime returns 0: the processor time is not known here.
+// CPUTime returns 0, because the processor time is unknown on this system.
 func CPUTime() time.Duration { return 0 }

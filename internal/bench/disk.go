@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Disk is the time of a synced write of 700 bytes at the end of a file.
+// Disk is the time of a synced write of 700 bytes to the end of a file.
 type Disk struct {
 	Median time.Duration `json:"median_ns"`
 	Worst  time.Duration `json:"p99_ns"` // 99 of 100 syncs are faster
 }
 
-// syncs is the number of syncs from which a Disk is computed.
+// syncs is the number of syncs that are measured for a Disk.
 const syncs = 300
 
 func measureDisk(ctx context.Context, dir string) (Disk, error) {

@@ -1,6 +1,5 @@
-// Package bench measures nod beside an implementation of the same work in callbacks on bare
-// NATS, with the same durable writes, in one process. `nod bench` and the benchmarks in
-// test/bench use it.
+// Package bench compares nod with callbacks on bare NATS that do the same work with the same durable
+// writes, in one process. `nod bench` and the benchmarks in test/bench use it.
 package bench
 
 import (
@@ -12,17 +11,17 @@ import (
 	"time"
 )
 
-// Work makes one request of a session, and returns once its decision is received.
+// Work sends one request in a session, and returns once the decision has arrived.
 type Work func(ctx context.Context, session string) error
 
-// Cost is the time and the work that requests took.
+// Cost is the time and the processor time that requests took.
 type Cost struct {
 	Each time.Duration // the median time of a request
 	Rate float64       // requests per second
-	CPU  time.Duration // the processor time of the whole process for a request; 0 if unknown
+	CPU  time.Duration // the processor time of the whole process per request; 0 if unknown
 }
 
-// OneByOne makes n requests one after another.
+// OneByOne sends n requests one after another.
 func OneByOne(ctx context.Context, w Work, n int) (Cost, error) {
 	times := make([]time.Duration, 0, n)
 	began, cpu := time.Now(), CPUTime()
@@ -36,13 +35,14 @@ func OneByOne(ctx context.Context, w Work, n int) (Cost, error) {
 	return cost(Median(times), n, time.Since(began), CPUTime()-cpu), nil
 }
 
-// AtOnce makes n requests of many sessions. A session asks one request after another.
+// AtOnce sends n requests from many sessions at the same time. Each session sends one request after
+// another.
 func AtOnce(ctx context.Context, w Work, sessions, n int) (Cost, error) {
 	return atOnce(ctx, w, n, sessions, func(session, _ int) string { return fmt.Sprint("bench", session) })
 }
 
-// atOnce makes n requests in all, from callers that work at the same time. session returns the
-// session id of a caller's request.
+// atOnce sends n requests in all, from several callers at the same time. The function session returns
+// the session id of a caller's request.
 func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, request int) string) (Cost, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,8 +73,8 @@ func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, re
 	return cost(Median(times), n, time.Since(began), CPUTime()-cpu), nil
 }
 
-// untilIdle waits, for a few seconds at most, until the work that follows decisions is done,
-// such as writing log entries. Otherwise the next measure would include this work.
+// untilIdle waits, for a few seconds at most, until the work that follows decisions is done, such as
+// writing log entries. Otherwise the next measurement would include this work.
 func untilIdle() {
 	const window = 50 * time.Millisecond
 	for range 100 {
@@ -90,13 +90,13 @@ func cost(each time.Duration, n int, took, cpu time.Duration) Cost {
 	return Cost{each, float64(n) / took.Seconds(), cpu / time.Duration(n)}
 }
 
-// Median returns the median, and sorts d.
+// Median sorts d and returns its median.
 func Median(d []time.Duration) time.Duration {
 	slices.Sort(d)
 	return d[len(d)/2]
 }
 
-// medianCost returns the median of each part of some costs.
+// medianCost returns the median of each field of several costs.
 func medianCost(all []Cost) Cost {
 	middle := func(part func(Cost) float64) float64 {
 		parts := make([]float64, len(all))

@@ -15,10 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Settings name one approver, who answers on the terminal.
+// Settings name one approver, who answers at the terminal.
 const Settings = `{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`
 
-// patient begins the names of the sessions whose requests the approver does not answer.
+// patient begins the names of sessions whose requests the approver leaves pending.
 const patient = "patient-"
 
 // Nod is a running nod with an agent, and an approver who allows every request once it is
@@ -31,7 +31,7 @@ type Nod struct {
 	system          *actors.System
 	viewer          *connector.Viewer
 	calls           atomic.Int64
-	first           string // makes the inputs differ from the inputs of an earlier Nod on the same stores
+	first           string // differs in each Nod, so that no input is used twice on the same stores
 	closed          atomic.Bool
 	fail            func(error)
 }
@@ -42,7 +42,7 @@ func StartNod(ctx context.Context, o embed.Options, fail func(error)) (*Nod, err
 	return startNod(ctx, o, fail, true)
 }
 
-// startNod starts the approver only if answers is true.
+// startNod does the work of StartNod, but starts the approver only if answers is true.
 func startNod(ctx context.Context, o embed.Options, fail func(error), answers bool) (*Nod, error) {
 	n := &Nod{fail: fail, first: bus.NewID()}
 	o.Settings = []byte(Settings)
@@ -94,15 +94,15 @@ func Request(session, tool, details string, action schemas.ActionType) schemas.R
 	}
 }
 
-// forPerson returns a request that no rule decides. Each has its own input, because nod decides
-// identical calls together.
+// forPerson returns a request that no rule decides. Each request has a different input, because nod
+// decides identical calls together.
 func (n *Nod) forPerson(session string) schemas.Request {
 	details := fmt.Sprintf(`{"command":"rm -rf build%s%06d","cwd":"/workspace"}`, n.first, n.calls.Add(1))
 	return Request(session, "Frobnicate", details, schemas.ActionOther)
 }
 
-// Ask sends a request. It returns an error unless a decider of the kind by allows the
-// request.
+// Ask sends a request, which must be allowed by a decider of the kind by. Any other outcome is an
+// error.
 func (n *Nod) Ask(ctx context.Context, q schemas.Request, by schemas.ByKind) error {
 	d, err := n.asker.Ask(ctx, q)
 	if err == nil && (d.Outcome != schemas.Allowed || d.By.Kind != by) {
@@ -111,17 +111,17 @@ func (n *Nod) Ask(ctx context.Context, q schemas.Request, by schemas.ByKind) err
 	return err
 }
 
-// Automatic asks and gets the decision of a rule.
+// Automatic sends a request that a rule decides, and gets the decision.
 func (n *Nod) Automatic(ctx context.Context, session string) error {
 	return n.Ask(ctx, Request(session, "Glob", `{"pattern":"**/*_test.go","path":"/workspace","cwd":"/workspace"}`, schemas.ActionFileRead), schemas.ByPolicy)
 }
 
-// Person asks, and gets the approver's decision.
+// Person sends a request, and gets the approver's decision.
 func (n *Nod) Person(ctx context.Context, session string) error {
 	return n.Ask(ctx, n.forPerson(session), schemas.ByHuman)
 }
 
-// Submit asks, and returns once the request is stored. The request stays pending.
+// Submit sends a request, and returns once the request is stored. The request stays pending.
 func (n *Nod) Submit(ctx context.Context, session string) error {
 	r, err := n.asker.Submit(ctx, n.forPerson(patient+session))
 	if err == nil {
@@ -130,8 +130,7 @@ func (n *Nod) Submit(ctx context.Context, session string) error {
 	return err
 }
 
-// personWithoutViewer does what Person does, on a nod whose approver does not watch for
-// requests.
+// personWithoutViewer does the work of Person on a nod without a viewer. It answers the request itself.
 func (n *Nod) personWithoutViewer(ctx context.Context, session string) error {
 	r, err := n.asker.Submit(ctx, n.forPerson(session))
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 func heap() float64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first one frees objects with finalizers, such as connections
+	runtime.GC() // the first collection frees objects with finalizers, such as connections
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
 }
 
-// pages measures the list of n pending requests: the time until its first page, and the median time of
-// each further page.
+// pages measures the listing of n pending requests: the time until the first page, and the median time
+// of each further page.
 func (r *run) pages(ctx context.Context, n int) error {
 	r.Progress(fmt.Sprintf("a list of %s pending", thousands(n)))
 	var took []time.Duration
@@ -45,7 +45,8 @@ func (r *run) pages(ctx context.Context, n int) error {
 	return nil
 }
 
-// freeze measures how many of n pending requests a freeze denies per second, until none is pending.
+// freeze measures how many requests per second a freeze denies, until none of n pending requests is
+// left.
 func (r *run) freeze(ctx context.Context, n int) error {
 	r.Progress(fmt.Sprintf("a freeze of %s pending", thousands(n)))
 	began := time.Now()

@@ -22,10 +22,10 @@ type Report struct {
 	Measured []Row     `json:"measured"`
 }
 
-// Row compares nod with the callbacks on bare NATS in one measure. Ratio is nod's value
-// divided by the value of bare NATS; both are 0 if bare NATS has no such work. Unit is "µs", "s",
-// "/s" or "B" (bytes of live objects). The processor times are those
-// of all roles together, in µs for a request; they are 0 if they were not measured.
+// Row compares nod with the callbacks on bare NATS in one measurement. Ratio is nod's value divided by
+// the value of bare NATS; both Ratio and Bare are 0 if bare NATS has no such work. Unit is "µs", "s",
+// "/s" or "B" (bytes of live objects). The processor times are those of all roles together, in µs per
+// request; they are 0 if they were not measured.
 type Row struct {
 	Name    string  `json:"name"`
 	Unit    string  `json:"unit"`
@@ -38,7 +38,7 @@ type Row struct {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-// eachRow compares the times of a request, and rateRow the requests per second.
+// eachRow compares the times of one request, and rateRow compares the requests per second.
 func eachRow(name string, nod, bare Cost) Row {
 	return Row{name, "µs", float64(nod.Each) / float64(bare.Each), micros(nod.Each), micros(bare.Each), micros(nod.CPU), micros(bare.CPU)}
 }
@@ -51,12 +51,12 @@ func timeRow(name string, nod, bare time.Duration) Row {
 	return Row{Name: name, Unit: "s", Ratio: nod.Seconds() / bare.Seconds(), Nod: nod.Seconds(), Bare: bare.Seconds()}
 }
 
-// bytesRow compares the memory of both sides.
+// bytesRow compares the memory of nod and of bare NATS.
 func bytesRow(name string, nod, bare float64) Row {
 	return Row{Name: name, Unit: "B", Ratio: nod / bare, Nod: nod, Bare: bare}
 }
 
-// nodRow is a measure without a counterpart on bare NATS.
+// nodRow is a measurement without a counterpart on bare NATS.
 func nodRow(name, unit string, nod float64) Row { return Row{Name: name, Unit: unit, Nod: nod} }
 
 func newReport(version string, quick bool) Report {
@@ -71,7 +71,7 @@ func (r *Report) end() {
 	r.Seconds = time.Since(r.Started).Round(time.Second).Seconds()
 }
 
-// load returns the load average over a minute, or "" on a system that does not tell it.
+// load returns the load average over a minute, or "" on a system without it.
 func load() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -22,11 +22,11 @@ type Options struct {
 	Progress func(step string)
 }
 
-// size is the number of requests of each measure.
+// size contains the numbers of rounds and requests of each measurement.
 type size struct {
-	rounds   int   // a measure is the median of these
-	one      int   // requests, one after another
-	many     int   // requests of all sessions together
+	rounds   int   // the rounds of which each result is the median
+	one      int   // the number of requests that are sent one after another
+	many     int   // the number of requests of all sessions together
 	sessions []int // the numbers of sessions that ask at the same time
 	pending  []int // the numbers of pending requests
 }
@@ -38,8 +38,8 @@ func (o *Options) size() size {
 	return size{5, 100, 3000, []int{64, 1000}, []int{10_000, 100_000}}
 }
 
-// Run measures, in turns, nod with group sync, and callbacks on bare NATS with a server that
-// syncs each write. If ctx ends, it stops and returns ctx's error.
+// Run measures two sides in turns: nod with group sync, and callbacks on bare NATS with a server that
+// syncs each write. When ctx ends, it stops and returns ctx's error.
 func Run(ctx context.Context, o Options) (Report, error) { return measure(ctx, o, o.size()) }
 
 func measure(ctx context.Context, o Options, s size) (Report, error) {
@@ -60,7 +60,7 @@ func measure(ctx context.Context, o Options, s size) (Report, error) {
 	return report, err
 }
 
-// run is one call of Run.
+// run is the state of one call of Run.
 type run struct {
 	Options
 	size   size
@@ -97,10 +97,10 @@ func (r *run) all(ctx context.Context) (err error) {
 	return nil
 }
 
-// fail ends the run with an error of a part that works in the background.
+// fail ends the run with an error from background work.
 func (r *run) fail(err error) { r.cancel(err) }
 
-// start starts both sides. If answers is true, nod's approver answers the shown requests.
+// start starts nod and bare NATS. If answers is true, nod's approver answers the shown requests.
 func (r *run) start(ctx context.Context, answers bool) (err error) {
 	if err := r.startBare(ctx); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *run) stopBare() (err error) {
 	return err
 }
 
-// decisions measures both kinds of decision, one at a time and many at once.
+// decisions measures decisions by rules and by people, one at a time and many at once.
 func (r *run) decisions(ctx context.Context) error {
 	for _, kind := range []struct {
 		name      string
@@ -170,8 +170,8 @@ func (r *run) decisions(ctx context.Context) error {
 	return nil
 }
 
-// inTurns measures nod and bare NATS in turns, so that a change in the machine's speed affects
-// both. The first turn of each is not counted.
+// inTurns measures nod and bare NATS in turns, so that a change in the machine's speed affects both. It
+// discards the first measurement of each.
 func (r *run) inTurns(nod, bare Work, measure func(Work) (Cost, error)) (Cost, Cost, error) {
 	var costs [2][]Cost
 	for round := range r.size.rounds + 1 {
@@ -189,13 +189,14 @@ func (r *run) inTurns(nod, bare Work, measure func(Work) (Cost, error)) (Cost, C
 	return medianCost(costs[0]), medianCost(costs[1]), nil
 }
 
-// submitters is the number of sessions that submit at the same time.
+// submitters is the number of sessions that send requests at the same time.
 const submitters = 64
 
-// perSession is the number of pending requests of a session; nod accepts 4,096.
+// perSession is the number of pending requests of a session. It is below nod's limit of 4,096.
 const perSession = 1000
 
-// pending submits more requests, so that n are pending, and then measures a person's decision.
+// pending submits further requests, as many as more says, until n are pending. It then measures a
+// person's decision.
 func (r *run) pending(ctx context.Context, n, more int) error {
 	r.Progress(fmt.Sprintf("%s pending requests are submitted", thousands(n)))
 	session := func(_, i int) string { return strconv.Itoa((n - more + i) / perSession) }
@@ -217,9 +218,9 @@ func (r *run) pending(ctx context.Context, n, more int) error {
 	return nil
 }
 
-// restart measures the time from the start of both sides to the first decision of a person,
-// with n pending requests. nod's approver answers without reading the pending requests first. It then
-// measures lists of these requests, their memory and, at the end, a freeze.
+// restart measures, with n pending requests, the time from the start of each side to a person's first
+// decision. At that start, nod's approver does not read the pending requests. restart then measures
+// lists of these requests, their memory and, at the end, a freeze.
 func (r *run) restart(ctx context.Context, n int) error {
 	r.Progress(fmt.Sprintf("restart with %s pending", thousands(n)))
 	if err := r.stop(); err != nil {
@@ -252,7 +253,7 @@ func (r *run) restart(ctx context.Context, n int) error {
 		return err
 	}
 	r.Progress(fmt.Sprintf("memory with %s pending", thousands(n)))
-	untilIdle() // until the approver's viewer has read the pending requests
+	untilIdle() // waits until the approver's viewer has read the pending requests
 	r.add(bytesRow(fmt.Sprintf("memory with %s pending, after a restart", thousands(n)), heap()-withBare, withBare-empty))
 	if n < r.size.pending[len(r.size.pending)-1] {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits gives each caller a separate rate limit, so that one caller with too many calls does not block
+// Limits gives each caller a separate rate limit, so that a caller with too many calls does not block
 // others. It is safe for concurrent use.
 type Limits struct {
 	perSecond rate.Limit
@@ -20,9 +20,8 @@ type Limits struct {
 	rest    *rate.Limiter
 }
 
-// New returns limits that allow each caller burst calls at once, and then perSecond calls a second. The
-// number of callers with separate limits is at most the parameter most; all further callers share one
-// limit.
+// New returns limits that allow each caller burst calls at once, and then perSecond calls a second. At
+// most the given number of callers (most) have separate limits; all further callers share one limit.
 func New(perSecond rate.Limit, burst, most int) *Limits {
 	l := &Limits{most: most, callers: map[string]*rate.Limiter{}}
 	l.Reset(perSecond, burst)
@@ -34,7 +33,7 @@ func (l *Limits) Allow(caller string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known := l.callers[caller]
-	if !known && len(l.callers) >= l.most { // drop callers that have not used their rate limit lately: they have the same allowance as new callers
+	if !known && len(l.callers) >= l.most { // drops idle callers; they lose nothing, because a new caller has the same allowance
 		maps.DeleteFunc(l.callers, func(_ string, r *rate.Limiter) bool { return r.Tokens() >= float64(l.burst) })
 	}
 	switch {
@@ -48,7 +47,7 @@ func (l *Limits) Allow(caller string) bool {
 	return r.Allow()
 }
 
-// Reset forgets all callers, and sets the limits of later ones.
+// Reset forgets all callers, and sets the limits of later callers.
 func (l *Limits) Reset(perSecond rate.Limit, burst int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// At most a given number of callers have separate rate limits; all others share one. To make space for
-// a new caller, Allow drops the rate limit of an idle caller.
+// Only a given number of callers have separate rate limits; all others share one limit. To make space
+// for a new caller, Allow drops the rate limit of an idle caller.
 func TestRememberedCallersAreBounded(t *testing.T) {
 	t.Parallel()
 	const maxCallers = 4096

@@ -1,6 +1,5 @@
-// Package lazyregexp compiles regular expressions at their first use. Compiling all package
-// variables of nod at each start would take a millisecond of every hook, which uses few of
-// them.
+// Package lazyregexp compiles regular expressions at their first use. A hook uses only few of nod's
+// expressions, and compiling all of them at its start would take a millisecond.
 package lazyregexp
 
 import (

@@ -1,5 +1,6 @@
-// Package testcollector is an OpenTelemetry collector for tests: it takes spans by OTLP over HTTP,
-// decodes them with OpenTelemetry's own messages, and refuses whatever is not as specified.
+// Package testcollector is an OpenTelemetry collector for tests. It takes spans by OTLP over HTTP,
+// decodes them with OpenTelemetry's own messages, and refuses every message that breaks the
+// specification.
 package testcollector
 
 import (
@@ -30,7 +31,7 @@ type Span struct {
 	Kind              tracepb.Span_SpanKind
 	Start, End        time.Time
 	Attributes        map[string]string
-	Links             []string // TRACE-SPAN
+	Links             []string // each in the form TRACE-SPAN
 	Failed            bool
 	Service           string
 }
@@ -104,7 +105,8 @@ func read(message *collectorpb.ExportTraceServiceRequest) (all []Span, err error
 	return all, nil
 }
 
-// known returns an error if a message, or one in it, has a field that OpenTelemetry does not know.
+// known returns an error if a message, or a message inside it, has a field that OpenTelemetry does not
+// know.
 func known(m protoreflect.Message) (err error) {
 	if len(m.GetUnknown()) > 0 {
 		return fmt.Errorf("%s has unknown fields", m.Descriptor().FullName())
@@ -193,7 +195,7 @@ func (c *Collector) Named(name string) (found []Span) {
 	return found
 }
 
-// Await waits until the collector has the given number of spans of a name, and returns these.
+// Await waits until the collector has the given number of spans of a name, and returns these spans.
 func (c *Collector) Await(name string, n int) (found []Span) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool { found = c.Named(name); return len(found) >= n }, 30*time.Second, 10*time.Millisecond, "%d spans %q", n, name)

@@ -1,4 +1,4 @@
-// Package testlog collects what programs and loggers write, for tests.
+// Package testlog collects the output of programs and loggers, for tests.
 package testlog
 
 import (
@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Buffer collects what is written to it. The zero value is empty. It is safe for concurrent use.
+// Buffer collects all text that is written to it. The zero value is empty. It is safe for concurrent
+// use.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -19,7 +20,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String returns all that was written so far.
+// String returns all text that was written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

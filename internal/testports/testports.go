@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Free returns n free ports. They are below the range from which the kernel assigns ports,
-// so that the kernel gives none of them to another program. No other test gets them before t ends.
+// Free returns n free ports. Until t ends, no other test gets them. The kernel does not give them to
+// another program, because they are below the range from which it assigns ports.
 func Free(t *testing.T, n int) []int {
 	r, err := Reserve(n)
 	require.NoError(t, err)
@@ -20,14 +20,14 @@ func Free(t *testing.T, n int) []int {
 	return r.Ports
 }
 
-// Reservation keeps ports from other tests, also from those in other processes.
+// Reservation keeps ports from other tests, even in other processes.
 type Reservation struct {
 	Ports []int
-	held  []net.PacketConn // a UDP socket for each port, so that TCP servers can use the port
+	held  []net.PacketConn // one UDP socket for each port, which leaves the port free for a TCP server
 }
 
-// Reserve is Free for a caller without a test. The ports are reserved until Release or the end of
-// the process.
+// Reserve reserves n ports as Free does, but without a test. The ports are reserved until Release or
+// the end of the process.
 func Reserve(n int) (*Reservation, error) {
 	r := &Reservation{}
 	for tries := 0; len(r.Ports) < n; tries++ {
@@ -57,7 +57,7 @@ func claim(port int) (held net.PacketConn, err error) {
 	return held, l.Close()
 }
 
-// Release ends the reservation. The caller must have stopped its servers.
+// Release ends the reservation. The caller must first stop the servers on the ports.
 func (r *Reservation) Release() error {
 	var errs []error
 	for _, held := range r.held {
@@ -67,5 +67,5 @@ func (r *Reservation) Release() error {
 	return errors.Join(errs...)
 }
 
-// Address returns a free address of this machine, HOST:PORT.
+// Address returns a free address of this machine, as HOST:PORT.
 func Address(t *testing.T) string { return fmt.Sprint("127.0.0.1:", Free(t, 1)[0]) }

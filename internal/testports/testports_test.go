@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A port goes to one test at a time, although no server listens on it yet. Its test can start a
+// Only one test at a time gets a port, even if no server listens on the port yet. That test can start a
 // server on it.
 func TestAPortIsReserved(t *testing.T) {
 	r, err := Reserve(2)

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Start is cmd.Start for a program that must not outlive the tests. On Linux the kernel kills the
-// program if the test process ends first, for example by SIGKILL or after a time limit.
+// Start starts a program like cmd.Start, but the program must not outlive the tests. On Linux the
+// kernel kills it if the test process ends first, for example by SIGKILL or after a time limit.
 func Start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = endsWithTests(cmd.SysProcAttr)
 	started := make(chan error)
@@ -15,8 +15,8 @@ func Start(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// starter returns a channel to a thread that runs the functions sent to it. The kernel kills the
-// programs when the thread that started them ends, and this thread runs as long as the tests.
+// starter returns a channel to a thread that runs the functions sent to it. The thread runs as long as
+// the tests, because the kernel kills a program when the thread that started it ends.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {

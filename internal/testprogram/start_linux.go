@@ -2,7 +2,7 @@ package testprogram
 
 import "syscall"
 
-// endsWithTests adds to attributes, which may be nil, that the kernel kills the program if the tests
+// endsWithTests changes attributes, which may be nil, so that the kernel kills the program if the tests
 // end first.
 func endsWithTests(attributes *syscall.SysProcAttr) *syscall.SysProcAttr {
 	if attributes == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asStarter makes this test program start a program that would run for an hour, and print its process id.
+// asStarter is an environment variable. If it is set, this test program starts a program that would run
+// for an hour, and prints its process id.
 const asStarter = "NOD_TEST_STARTS"
 
 func TestAStartedProgramEndsWithTheTests(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAStartedProgramEndsWithTheTests(t *testing.T) {
 	require.Eventually(t, func() bool { return ended(pid) }, 30*time.Second, 10*time.Millisecond)
 }
 
-// ended reports whether a process is gone, or dead and only not yet collected by its new parent.
+// ended reports whether a process is gone, or has died and waits for its new parent to collect it.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

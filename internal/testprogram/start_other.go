@@ -4,5 +4,5 @@ package testprogram
 
 import "syscall"
 
-// endsWithTests changes nothing: on this operating system a program may outlive the tests.
+// endsWithTests changes nothing, because on this operating system a program may outlive the tests.
 func endsWithTests(attributes *syscall.SysProcAttr) *syscall.SysProcAttr { return attributes }

@@ -18,15 +18,15 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Config is an exporter's configuration; FromEnvironment makes it.
+// Config is an exporter's configuration, which FromEnvironment makes.
 type Config struct {
 	Endpoint string // the URL to which spans are posted
 	Headers  http.Header
 	TLS      *tls.Config
-	Timeout  time.Duration // of one attempt to send a batch
-	Queue    int           // the number of spans that wait at most
-	Batch    int           // the number of spans in one message at most
-	Delay    time.Duration // how long a span waits for more at most
+	Timeout  time.Duration // the time limit of one attempt to send a batch
+	Queue    int           // the largest number of spans that wait
+	Batch    int           // the largest number of spans in one message
+	Delay    time.Duration // the longest time for which a span waits for further spans
 	Sampler  sdktrace.Sampler
 	Resource []attribute.KeyValue
 	Version  string // nod's version
@@ -39,15 +39,15 @@ const (
 	defaultQueue   = 2048
 	defaultBatch   = 512
 
-	maxQueue = 1 << 16 // spans; a larger queue would take more memory than nod itself
+	maxQueue = 1 << 16 // in spans; a larger queue would take more memory than nod itself
 )
 
-// environment reads variables.
+// environment returns the value of a named environment variable.
 type environment func(name string) string
 
-// FromEnvironment reads the variables OTEL_…. on is false if they name no endpoint or turn traces
-// off; nothing else is read then. The error is one line that names the variable. get is os.Getenv,
-// or a test's own.
+// FromEnvironment reads the variables OTEL_… by the function get, which is os.Getenv except in tests.
+// If they name no endpoint or turn traces off, on is false and no further variable is read. The error
+// is one line that names the variable.
 func FromEnvironment(get func(string) string, version string) (c Config, on bool, err error) {
 	env := environment(get)
 	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") || env("OTEL_TRACES_EXPORTER") == "none" {
@@ -67,8 +67,8 @@ func FromEnvironment(get func(string) string, version string) (c Config, on bool
 	return c, true, nil
 }
 
-// ofTraces returns a variable of the exporter: the one for traces alone or, without it, the one for
-// all signals.
+// ofTraces returns a variable of the exporter. It prefers the variable for traces alone to the variable
+// for all signals.
 func (env environment) ofTraces(name string) (variable, value string) {
 	if variable = "OTEL_EXPORTER_OTLP_TRACES_" + name; env(variable) != "" {
 		return variable, env(variable)
@@ -118,7 +118,7 @@ func (env environment) readHeaders(c *Config) error {
 
 type pair struct{ name, value string }
 
-// pairs reads a variable's list of escaped values with names. The error does not show the list, which
+// pairs reads a variable that lists names with escaped values. The error does not show the list, which
 // may have secrets.
 func pairs(variable, list string) (all []pair, err error) {
 	for one := range strings.SplitSeq(list, ",") {
@@ -222,7 +222,7 @@ func (env environment) resource(c *Config) error {
 	if name := env("OTEL_SERVICE_NAME"); name != "" {
 		attributes = append(attributes, attribute.String("service.name", name))
 	}
-	set := attribute.NewSet(attributes...) // the last value of each name counts
+	set := attribute.NewSet(attributes...) // if a name occurs several times, its last value counts
 	c.Resource = set.ToSlice()
 	return err
 }
@@ -237,7 +237,8 @@ func (c *Config) shown() string {
 	return u.Redacted()
 }
 
-// withoutURL returns the cause of an HTTP client's error, because its text shows the whole URL.
+// withoutURL returns the cause of an HTTP client's error, because the error's own text shows the whole
+// URL.
 func withoutURL(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {

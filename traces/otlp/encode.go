@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// encode returns an ExportTraceServiceRequest.
+// encode returns spans as an ExportTraceServiceRequest.
 func (e *Exporter) encode(batch []traces.Span) ([]byte, error) {
 	spans := make([]*tracepb.Span, len(batch))
 	for i := range batch {
@@ -35,7 +35,7 @@ func (e *Exporter) encode(batch []traces.Span) ([]byte, error) {
 func spanMessage(s *traces.Span) *tracepb.Span {
 	m := &tracepb.Span{
 		TraceId: s.Trace[:], SpanId: s.ID[:], TraceState: s.State, Name: s.Name,
-		Kind:              tracepb.Span_SpanKind(s.Kind), // both have the same numbers
+		Kind:              tracepb.Span_SpanKind(s.Kind), // both types use the same numbers
 		StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
 		Attributes: attributeMessages(s.Attributes),
 	}
@@ -60,7 +60,8 @@ func attributeMessages(all []attribute.KeyValue) (messages []*commonpb.KeyValue)
 	return messages
 }
 
-// valueMessage returns an attribute's value; of a type that nod does not use, it returns the text.
+// valueMessage returns an attribute's value as a message. A value of a type that nod does not use
+// becomes text.
 func valueMessage(v attribute.Value) *commonpb.AnyValue {
 	switch v.Type() {
 	case attribute.INT64:

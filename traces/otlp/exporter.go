@@ -36,8 +36,8 @@ type Stats struct {
 	Limited  uint64 // requests that were not traced, because their agent had sent too many
 }
 
-// Exporter sends spans to a collector, in batches and in the background. A collector that is slow or
-// away delays no request: the queue is bounded, and spans that do not fit are dropped.
+// Exporter sends spans to a collector, in batches and in the background. A slow or absent collector
+// delays no request, because spans that do not fit into the bounded queue are dropped.
 type Exporter struct {
 	config   Config
 	client   *http.Client
@@ -48,7 +48,7 @@ type Exporter struct {
 	ended    chan struct{}
 	log      *slog.Logger
 
-	closing                            sync.RWMutex // locked while queue is closed
+	closing                            sync.RWMutex // write-locked while queue is closed
 	closed                             bool
 	exported, dropped, failed, limited atomic.Uint64
 }
@@ -99,7 +99,7 @@ func (e *Exporter) Stats() Stats {
 // Endpoint returns the URL to which spans are posted, without a password or a query.
 func (e *Exporter) Endpoint() string { return e.config.shown() }
 
-// Close sends the spans that are still queued. Once ctx ends, it gives them up.
+// Close sends the spans that are still queued. When ctx ends, it drops the remaining spans.
 func (e *Exporter) Close(ctx context.Context) {
 	e.closing.Lock()
 	if !e.closed {
@@ -131,8 +131,8 @@ func (e *Exporter) run() {
 	}
 }
 
-// batch waits for the first span, and then for more of them, until the batch is full or its delay is
-// over. more is false once the queue is closed and empty.
+// batch waits for the first span, and then for further spans, until the batch is full or the configured
+// delay is over. more is false once the queue is closed and empty.
 func (e *Exporter) batch() (batch []traces.Span, more bool) {
 	first, more := <-e.queue
 	if !more {
@@ -155,7 +155,7 @@ func (e *Exporter) batch() (batch []traces.Span, more bool) {
 	return batch, true
 }
 
-// export sends a batch, several times if the collector is away or busy, and counts its spans.
+// export sends a batch and counts its spans. If the collector is away or busy, it tries several times.
 func (e *Exporter) export(batch []traces.Span) error {
 	body, err := e.encode(batch)
 	if err != nil {
@@ -179,7 +179,7 @@ func (e *Exporter) export(batch []traces.Span) error {
 	}
 }
 
-// sleep returns false if the exporter has to stop first.
+// sleep waits for the duration d. It returns false if the exporter has to stop earlier.
 func (e *Exporter) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -191,7 +191,7 @@ func (e *Exporter) sleep(d time.Duration) bool {
 	}
 }
 
-// send sends a batch once. refused is the number of spans that the collector did not take of it;
+// send sends a batch once. refused is the number of spans in the batch that the collector did not take.
 // again means that another try may succeed.
 func (e *Exporter) send(body []byte) (refused uint64, again bool, err error) {
 	r, err := http.NewRequestWithContext(e.stopping, http.MethodPost, e.config.Endpoint, bytes.NewReader(body))
@@ -206,7 +206,7 @@ func (e *Exporter) send(body []byte) (refused uint64, again bool, err error) {
 		return 0, true, fmt.Errorf("send spans: %w", withoutURL(err))
 	}
 	defer response.Body.Close()
-	reply, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse)) // a reply that breaks off does not undo the success
+	reply, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse)) // a broken reply does not undo the success
 	switch code := response.StatusCode; {
 	case code >= 200 && code < 300:
 		return rejected(reply), false, nil

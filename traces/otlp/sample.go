@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// perSecond and burst bound the traced requests of each agent. An agent chooses its trace's id
-	// and its sampled flag, so the sampler alone would let it fill the queue of all.
+	// perSecond and burst bound the traced requests of each agent. The sampler alone would let an agent
+	// fill the queue of all agents, because an agent chooses its trace's id and sampled flag.
 	perSecond, burst = 20, 200
-	// maxAgents is the largest number of agents with a bound of their own.
+	// maxAgents is the largest number of agents that have separate bounds.
 	maxAgents = 1000
-	// maxOwned bounds the traces whose agents are remembered.
+	// maxOwned bounds the number of traces whose agents are remembered.
 	maxOwned = 4096
 )
 
-// chooser decides which requests are traced, and which continue the trace that their agent names.
+// chooser decides which requests are traced, and which of them continue the trace that their agent
+// names.
 type chooser struct {
 	sampler sdktrace.Sampler
 	secret  [16]byte
@@ -32,7 +33,7 @@ type chooser struct {
 
 	mu     sync.Mutex
 	owners map[trace.TraceID]string // the agent of each trace
-	oldest []trace.TraceID          // the keys of owners, as a ring
+	oldest []trace.TraceID          // the keys of owners, in a ring
 	next   int
 }
 
@@ -41,14 +42,14 @@ func newChooser(sampler sdktrace.Sampler) *chooser {
 		sampler: sampler, agents: callerlimit.New(perSecond, burst, maxAgents),
 		owners: map[trace.TraceID]string{}, oldest: make([]trace.TraceID, maxOwned),
 	}
-	_, _ = rand.Read(c.secret[:]) // it never fails
+	_, _ = rand.Read(c.secret[:]) // Read never fails
 	return c
 }
 
-// begin is traces.Tracer.Begin. limited means that only the agent's bound keeps the request from
-// being traced.
+// begin implements traces.Tracer.Begin. limited means that the request would be traced without the
+// agent's bound.
 func (c *chooser) begin(agent string, parent trace.SpanContext) (root traces.Root, ok, limited bool) {
-	c.mu.Lock() // also between the look at a trace's owner and its entry, so that of two agents only one gets the trace
+	c.mu.Lock() // locked from the search for a trace's owner until a new owner is stored, so that only one agent gets the trace
 	defer c.mu.Unlock()
 	if owner, found := c.owners[parent.TraceID()]; found && owner != agent {
 		root.Link, parent = parent, trace.SpanContext{}
@@ -75,15 +76,15 @@ func (c *chooser) begin(agent string, parent trace.SpanContext) (root traces.Roo
 	return root, true, false
 }
 
-// drawOf returns the id by which a sampler of a ratio chooses: an agent that chooses its trace's id
-// must not thereby choose whether it is sampled.
+// drawOf returns the id by which a ratio sampler chooses. It hashes the trace's id, so that an agent
+// that chooses the id cannot choose whether it is sampled.
 func (c *chooser) drawOf(id trace.TraceID) (draw trace.TraceID) {
 	sum := sha256.Sum256(append(c.secret[:], id[:]...))
 	copy(draw[:], sum[:])
 	return draw
 }
 
-// own remembers that a trace is an agent's, and forgets the oldest one.
+// own remembers that a trace belongs to an agent. It forgets the oldest remembered trace.
 func (c *chooser) own(id trace.TraceID, agent string) {
 	if _, found := c.owners[id]; found {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// given returns the context of an agent's span in a trace of its own.
+// given returns the context of an agent's span in the trace with this number.
 func given(n int, sampled bool) trace.SpanContext {
 	flags := "00"
 	if sampled {
@@ -44,7 +44,7 @@ func TestARequestContinuesItsAgentsTrace(t *testing.T) {
 	require.False(t, first.Parent.IsValid())
 }
 
-// An agent that names the trace of another agent gets a trace of its own, with a link.
+// An agent that names another agent's trace gets a separate trace, with a link.
 func TestAnAgentCannotJoinTheTraceOfAnother(t *testing.T) {
 	c := newChooser(sdktrace.ParentBased(sdktrace.AlwaysSample()))
 	_, ok, _ := c.begin("ada", given(0, true))
@@ -60,7 +60,7 @@ func TestAnAgentCannotJoinTheTraceOfAnother(t *testing.T) {
 	require.NotEqual(t, foreign.Span.TraceID(), mine.Span.TraceID(), "a trace that nod began belongs to its agent too")
 }
 
-// slow is a sampler that lets other goroutines go on meanwhile.
+// slow is a sampler that lets other goroutines run in between.
 type slow struct{ sdktrace.Sampler }
 
 func (s slow) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -68,7 +68,7 @@ func (s slow) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResul
 	return s.Sampler.ShouldSample(p)
 }
 
-// Of agents that name one trace at the same time, one gets it.
+// If several agents name the same trace at the same time, only one of them gets it.
 func TestOneOfManyAgentsGetsATrace(t *testing.T) {
 	c := newChooser(slow{sdktrace.AlwaysSample()})
 	const traced, agents = 200, 4
@@ -89,7 +89,8 @@ func TestOneOfManyAgentsGetsATrace(t *testing.T) {
 	}
 }
 
-// The flags of one agent neither fill the queue nor take from the bound of another agent.
+// An agent that sets the sampled flag on each call neither fills the queue nor uses up the bound of
+// another agent.
 func TestAnAgentThatSamplesEachCallIsLimited(t *testing.T) {
 	c := newChooser(sdktrace.ParentBased(sdktrace.AlwaysSample()))
 	traced, limitedCalls := 0, 0
@@ -120,9 +121,10 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	require.LessOrEqual(t, len(c.owners), maxOwned)
 }
 
-// Without parentbased_, the ratio holds whatever ids and flags an agent chooses.
+// With a ratio sampler, an agent cannot change the ratio by the ids and flags that it chooses. Only the
+// samplers parentbased_… follow the flags.
 func TestAnAgentCannotChooseAnIDThatIsSampled(t *testing.T) {
-	low := given(0, true) // TraceIDRatioBased itself samples an id with small last bytes at each ratio above 0
+	low := given(0, true) // for an id whose last bytes are small, TraceIDRatioBased alone decides to sample at each ratio above 0
 	sampled := 0
 	const engines = 1000
 	for range engines {

@@ -10,52 +10,53 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// ErrLeft is the error of a person who left the lists, or did not confirm the summary.
+// ErrLeft is the error if a person leaves the lists, or does not confirm the summary.
 var ErrLeft = errors.New("nothing was changed")
 
-// An Item is one line that a person may choose. Its texts may quote other programs: the package makes
-// them safe to show.
+// An Item is an entry of a list that a person may choose. Its texts may quote other programs, so the
+// package makes them safe to show.
 type Item struct {
-	Group  string   // the heading above the first of the items with this group; may be empty
-	Text   string   // one line
-	Notes  []string // the lines below it
-	Detail string   // the change or the rule in full, shown on demand
-	Mark   string   // of an item that cannot be chosen: the sign in place of its box
+	Group  string   // the heading above all items of this group; may be empty
+	Text   string   // the item's own text, on one line
+	Notes  []string // further lines below the text
+	Detail string   // the item's change or rule in full, shown on demand
+	Mark   string   // the sign in place of the box, for an item that cannot be chosen
 	On     bool     // the item is chosen
 }
 
 func (i *Item) open() bool { return i.Mark == "" }
 
-// A Page is one list of items about one matter.
+// A Page is one list of related items.
 type Page struct {
 	Title, Intro string
-	One          bool // exactly one item is on, from the start
-	// Items returns the items. It is called each time a person comes to the page, and returns the same
-	// items unless an earlier page's choice changed them.
+	One          bool // exactly one item is chosen at any time
+	// Items returns the items each time a person comes to the page. They stay the same unless a choice
+	// on an earlier page changed them.
 	Items func() []*Item
 }
 
-// A Summary is what the choice would change. Its items cannot be chosen.
+// A Summary shows what the choice would change. Its items cannot be chosen.
 type Summary struct {
 	Items   []*Item
-	Changes bool // there is something to confirm
+	Changes bool // there are changes to confirm
 }
 
-// Lists are pages and the summary that follows them. Pages without an item to choose are left out.
+// Lists are pages and the summary that follows them. Pages without an item that can be chosen are left
+// out.
 type Lists struct {
 	Title     string
 	Pages     []Page
 	Summarize func() Summary
 }
 
-// page is a Page with its present items.
+// page is a Page with the items that it has now.
 type page struct {
 	*Page
 	items []*Item
 }
 
-// next returns the first page from index i on, in steps of by, that has an item to choose. Its index is
-// len(l.Pages) after the last page, and -1 before the first one.
+// next searches the pages from index i, in steps of by, and returns the first page with an item that
+// can be chosen. If there is none, its index is len(l.Pages), or -1 for a search backwards.
 func (l *Lists) next(i, by int) (int, page) {
 	for ; i >= 0 && i < len(l.Pages); i += by {
 		p := page{&l.Pages[i], l.Pages[i].Items()}
@@ -76,7 +77,7 @@ func (p page) choices() (open []*Item) {
 	return open
 }
 
-// choose sets the items to choose to exactly these. A page with One ignores an empty list.
+// choose chooses exactly the given items. On a page with One it ignores an empty list.
 func (p page) choose(chosen ...*Item) {
 	if p.One && len(chosen) == 0 {
 		return
@@ -89,7 +90,7 @@ func (p page) choose(chosen ...*Item) {
 	}
 }
 
-// toggle changes one item. On a page with One it chooses the item.
+// toggle chooses an item, or drops it if it is chosen. On a page with One it only chooses.
 func (p page) toggle(i *Item) {
 	if p.One {
 		p.choose(i)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shop is a set of lists: fruit to tick, one bag, and a list that depends on the bag.
+// shop is a set of lists: several fruits, one bag, and a list whose items depend on the chosen bag.
 type shop struct {
 	fruit, bags, gifts []*Item
 	*Lists
@@ -52,7 +52,7 @@ func newShop(fruit int) *shop {
 	return s
 }
 
-// chosen returns what is on.
+// chosen returns the names of the chosen items.
 func (s *shop) chosen() (all []string) {
 	for _, items := range [][]*Item{s.fruit, s.bags, s.gifts} {
 		for _, i := range items {
@@ -64,7 +64,7 @@ func (s *shop) chosen() (all []string) {
 	return all
 }
 
-// sized returns the screen of a terminal of this size.
+// sized returns the screen of a terminal with this width and height.
 func (s *shop) sized(width, height int) *model {
 	m := newModel(s.Lists)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
@@ -115,8 +115,8 @@ func TestKeysChooseAndConfirm(t *testing.T) {
 	}
 }
 
-// On every size the screen is full and no row is too wide; the item with the cursor is on it; and each
-// key that it lists changes it.
+// At every size of the terminal, the screen fits and shows the item with the cursor, and each key that
+// the screen lists has an effect.
 func TestTheScreenOnEverySize(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {40, 24}, {24, 10}} {
 		for _, there := range [][]string{nil, {"d"}, {"enter"}, {"enter", "down", "space", "enter"}, {"a", "enter", "enter"}, {"enter", "enter"}, {"enter", "?"}} {
@@ -151,7 +151,7 @@ func TestTheScreenOnEverySize(t *testing.T) {
 	}
 }
 
-// A key without an effect says so.
+// The screen replies even to a key without an effect.
 func TestAnUnknownKeyIsAnswered(t *testing.T) {
 	for _, there := range [][]string{nil, {"d"}, {"enter"}, {"enter", "enter"}} {
 		m := newShop(1).sized(80, 24)
@@ -160,7 +160,7 @@ func TestAnUnknownKeyIsAnswered(t *testing.T) {
 	}
 }
 
-// The summary can be confirmed only after all of it was on the screen.
+// The summary can be confirmed only after the whole summary was on the screen.
 func TestALongSummaryIsReadBeforeItIsConfirmed(t *testing.T) {
 	m := newShop(60).sized(80, 24)
 	require.False(t, types(m, "a", "enter", "enter", "y"))
@@ -176,7 +176,7 @@ func TestAScreenThatIsTooSmallSaysSo(t *testing.T) {
 	require.True(t, types(m, "esc"))
 }
 
-// Ask asks the same line by line.
+// Ask shows the lists and reads the choices line by line.
 func TestAskLineByLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines  []string

@@ -16,14 +16,14 @@ const (
 	minHeight = 10
 )
 
-// scroll is the visible part of rows that may be more than the screen has.
+// scroll is the visible part of a list of rows, which may have more rows than the screen.
 type scroll struct {
 	rows, top, height int
 	width             int
-	seen              int // the first seen rows have been visible, without a gap
+	seen              int // the number of rows from the top that have been visible, without a gap
 }
 
-// fit sets the numbers of rows, and keeps the visible part within them.
+// fit sets the size of the list and of its visible part.
 func (s *scroll) fit(rows, width, height int) {
 	if rows != s.rows || width != s.width {
 		s.seen = 0
@@ -32,10 +32,11 @@ func (s *scroll) fit(rows, width, height int) {
 	s.top = max(0, min(s.top, rows-height))
 }
 
-// span is the rows of an item, from first to last.
+// span contains the first and the last row of an item.
 type span struct{ first, last int }
 
-// keepVisible scrolls so that these rows are visible; if they are too many, the first of them.
+// keepVisible scrolls until the given rows are visible. If they are more than the screen takes, their
+// first rows are visible.
 func (s *scroll) keepVisible(rows span) {
 	if rows.last >= s.top+s.height {
 		s.top = rows.last - s.height + 1
@@ -49,19 +50,19 @@ func (s *scroll) markSeen() {
 	}
 }
 
-// layOut updates what is visible after a change.
+// layOut adapts the visible part of the screen after a change.
 func (m *model) layOut() {
 	if m.reading != nil {
 		rows := len(wrapAll(m.reading.lines, m.width))
 		m.reading.rows, m.reading.height = rows, 0
-		m.reading.fit(rows, m.width, m.room()) // beside the keys that scroll
+		m.reading.fit(rows, m.width, m.room()) // the footer grows by the keys that scroll, so the height is computed twice
 		m.reading.fit(rows, m.width, m.room())
 		return
 	}
 	rows, spans := m.listRows()
 	m.list.fit(len(rows), m.width, m.room())
 	if n := m.cursors[m.at]; n == 0 {
-		m.list.top = 0 // with the introduction
+		m.list.top = 0 // the introduction is above the first item
 	} else {
 		m.list.keepVisible(spans[n])
 	}
@@ -97,7 +98,7 @@ func (m *model) draw() string {
 	return strings.Join(append(all, m.footer()...), "\n")
 }
 
-// listRows returns the rows of the list, and which of them belong to each item.
+// listRows returns the rows of the list, and the rows of each item.
 func (m *model) listRows() (rows []string, spans []span) {
 	if m.page.Intro != "" {
 		rows = append(indented("", m.page.Intro, m.width), "")
@@ -124,7 +125,8 @@ func (m *model) listRows() (rows []string, spans []span) {
 	return rows, spans
 }
 
-// indented breaks a text into rows. The first row begins with a sign, the others with as many blanks.
+// indented breaks a text into rows. The first row begins with a sign, and each further row with as many
+// blanks.
 func indented(sign, text string, width int) []string {
 	rows := people.Wrap(text, width-people.Cells(sign))
 	for n := range rows {
@@ -159,7 +161,7 @@ func boldAll(rows []string) []string {
 	return rows
 }
 
-// footer returns the last rows of the screen: which rows are visible, the reply to the last key, and
+// footer returns the last rows of the screen: the position in the list, the reply to the last key, and
 // the keys.
 func (m *model) footer() []string {
 	s := m.list

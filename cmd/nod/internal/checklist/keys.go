@@ -59,7 +59,8 @@ func (m *model) goOn() tea.Cmd {
 	return nil
 }
 
-// confirm ends the program with the person's consent, once the whole summary was on the screen.
+// confirm ends the program with the person's consent. Before that, the whole summary must have been on
+// the screen.
 func (m *model) confirm() tea.Cmd {
 	if m.list.seen < m.list.rows {
 		m.notice = "A part of the summary was not on the screen yet: scroll through it, then y."
@@ -69,7 +70,7 @@ func (m *model) confirm() tea.Cmd {
 	return tea.Quit
 }
 
-// move moves the cursor. It returns false for any other key.
+// move moves the cursor by a key. It returns false for a key that does not move.
 func (m *model) move(name string) bool {
 	by, ok := steps(name, m.list.height, len(m.page.items))
 	if !ok {
@@ -77,7 +78,7 @@ func (m *model) move(name string) bool {
 	}
 	at := m.cursors[m.at]
 	_, spans := m.listRows()
-	switch name { // a page is counted in rows, and an item may have several
+	switch name { // the page keys count rows, and an item may have several rows
 	case "pgdown", "ctrl+f":
 		for by = 1; at+by+1 < len(spans) && spans[at+by+1].last < m.list.top+2*m.list.height; {
 			by++
@@ -91,7 +92,8 @@ func (m *model) move(name string) bool {
 	return true
 }
 
-// steps returns by how many rows or items a key moves, in a list of n of which height are visible.
+// steps returns by how many rows or items a key moves in a list of length n, of which height are
+// visible.
 func steps(name string, height, n int) (by int, ok bool) {
 	switch name {
 	case "up", "k":
@@ -110,7 +112,7 @@ func steps(name string, height, n int) (by int, ok bool) {
 	return 0, false
 }
 
-// choose changes what is chosen. It returns false for any other key.
+// choose chooses items by a key. It returns false for a key that does not choose.
 func (m *model) choose(name string) bool {
 	i := m.item()
 	switch {
@@ -134,7 +136,7 @@ func (m *model) choose(name string) bool {
 	return true
 }
 
-// read handles a key while a text is over the list.
+// read handles a key while a text covers the list.
 func (m *model) read(name string) {
 	if name == "space" {
 		name = "pgdown"

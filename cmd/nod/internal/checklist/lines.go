@@ -10,7 +10,7 @@ import (
 )
 
 // Ask prints the lists to out and reads the choices. The function read prints a question and returns a
-// line; its error ends Ask.
+// line; an error of read ends Ask.
 func (l *Lists) Ask(out io.Writer, read func(question string) (string, error)) error {
 	for i, p := l.next(0, 1); i < len(l.Pages); i, p = l.next(i+1, 1) {
 		if err := p.ask(out, read); err != nil {
@@ -69,7 +69,7 @@ func (p page) printDetail(out io.Writer, number string) error {
 	return nil
 }
 
-// take chooses the items of these words: numbers, all, or none. Without words the choice stays.
+// take chooses items by words: numbers, all, or none. Without words the choice stays the same.
 func (p page) take(words []string) error {
 	switch {
 	case len(words) == 0:
@@ -106,8 +106,8 @@ func (p page) numbered(words []string) (chosen []*Item, err error) {
 	return chosen, nil
 }
 
-// printItems prints items with the numbers by which they are chosen, and with what they change if
-// details is true.
+// printItems prints items with the numbers by which they are chosen. If details is true, it also prints
+// each item's change in full.
 func printItems(out io.Writer, p page, details bool) {
 	group, n := "", 0
 	for _, i := range p.items {

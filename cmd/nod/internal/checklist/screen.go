@@ -32,18 +32,18 @@ type model struct {
 	lists         *Lists
 	width, height int
 
-	at      int         // the index of the page; len(lists.Pages) at the summary
+	at      int         // the index of the page; len(lists.Pages) for the summary
 	page    page        // the page, or the items of the summary
 	changes bool        // the summary has changes to confirm
-	cursors map[int]int // the index of the item with the cursor, by page
+	cursors map[int]int // the index of the item with the cursor, for each page
 	list    scroll
-	reading *text  // the text over the list: a detail or the keys; nil if there is none
+	reading *text  // the text that covers the list: a detail or the keys; nil for none
 	notice  string // the reply to the last key
 
 	confirmed bool
 }
 
-// text is a text over the list, such as an item's change in full.
+// text is a text that covers the list, such as an item's change in full.
 type text struct {
 	title string
 	lines []string
@@ -83,7 +83,7 @@ func (m *model) item() *Item {
 	return m.page.items[m.cursors[m.at]]
 }
 
-// Init does nothing: the terminal reports its size by itself.
+// Init does nothing, because the terminal reports its size by itself.
 func (m *model) Init() tea.Cmd { return nil }
 
 // Update handles one message.

@@ -117,8 +117,8 @@ func (f *config) hash(from, to int) int {
 	return -1
 }
 
-// inline matches a line that defines hooks or hooks.state as an inline table. Codex
-// rejects a file that adds to such a table elsewhere; the TOML library here accepts it.
+// inline matches a line that defines hooks or hooks.state as an inline table. Codex rejects a file that
+// adds to this table elsewhere, but the TOML library here accepts it.
 var inline = lazyregexp.New(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
 
 // check returns an error if the edit changed anything but the trust in these hooks, or if Codex could

@@ -45,7 +45,7 @@ func Config(path string) string {
 }
 
 // Of returns the entry of a hook in the file at path, or an empty entry. It also finds an entry whose
-// key names the same file by another path, such as a symbolic link.
+// key names the file by another path, such as a symbolic link.
 func (s *State) Of(path string, h hook.Installed) Trusted {
 	for key, trusted := range s.Hooks.State {
 		if isOf(key, path, h) {
@@ -79,7 +79,7 @@ func sameFile(a, b string) bool {
 // hookTimeout is the timeout in seconds that Codex gives a hook that sets none.
 const hookTimeout = 600
 
-// mostTimeout is the longest timeout in seconds that Codex permits, for the events with such a limit.
+// mostTimeout is the longest timeout in seconds that Codex permits, for each event with a limit.
 // noMatcher lists the events for which Codex ignores the matcher.
 var (
 	mostTimeout = map[string]int64{"Interrupt": 3, "SessionEnd": 3}
@@ -129,9 +129,9 @@ func Read(config string) (State, error) {
 	return s, nil
 }
 
-// Trust returns the change of Codex's config.toml that marks these hooks as trusted, as Codex's
-// command /hooks does. All other bytes of the file stay the same. A hook that the user switched off
-// stays off. If such a change is impossible, Trust returns an error.
+// Trust returns the change of Codex's config.toml that marks these hooks as trusted, as Codex's command
+// /hooks does. All other bytes of the file stay the same, and a hook that the user switched off stays
+// off. If no change can do this, Trust returns an error.
 func Trust(at hook.Inspection) (hook.Change, error) {
 	c, err := change(at, func(f *config, h hook.Installed) {
 		if hash := Hash(h); f.state.Of(at.Path, h).Hash != hash {

@@ -68,8 +68,8 @@ func TestTrust(t *testing.T) {
 	require.False(t, c.Changed())
 }
 
-// Trust changes only the hash: the user's entries beside it stay where they are, and a
-// hook that the user switched off stays off.
+// Trust changes only the hash. The user's entries beside the hash stay where they are, and a hook that
+// the user switched off stays off.
 func TestTrustKeepsTheUsersOwnEntries(t *testing.T) {
 	for name, quoted := range map[string]string{"as Codex quotes it": `"KEY"`, "otherwise": ` 'KEY' `} {
 		t.Run(name, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestDistrustLeavesComments(t *testing.T) {
 	assert.Equal(t, rest, string(written(t, c, err).After))
 }
 
-// Trust does not write a file that it cannot change safely, or that another process changed after the
-// reading.
+// Trust does not write a file that it cannot change safely, or that another process has changed since
+// Trust read it.
 func TestTrustKeepsAFileThatItCannotChange(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")

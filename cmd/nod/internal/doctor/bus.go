@@ -40,7 +40,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	return append(found, boundary(o, settings, open)...)
 }
 
-// throughInvitation checks whether the nod that invited this machine accepts this machine's key.
+// throughInvitation checks whether this machine's key is accepted by the nod that invited this machine.
 func throughInvitation(ctx context.Context, o Options) []Finding {
 	const check = "rights"
 	name, err := o.Place.Agent()
@@ -95,7 +95,7 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 }
 
 // roles returns the roles in which this user's commands connect. For a nod on this machine these are
-// three roles. Otherwise it is the one role in the key file's name, by default the owner.
+// three roles. Otherwise it is only the role in the key file's name, by default the owner.
 func (o *Options) roles() []roles.ID {
 	if name, err := o.Place.Agent(); err == nil && o.Place.TokenFile != "" {
 		return []roles.ID{roles.AgentID(name)}
@@ -111,7 +111,7 @@ func (o *Options) roles() []roles.ID {
 }
 
 // approvers returns a fault if no approver may answer. Otherwise it returns a finding for each
-// approver: a note if the approver has no identity on a channel that takes answers.
+// approver. The finding is a note if the approver has no identity on a channel that takes answers.
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
 	if len(s.Identities()) == 0 && !s.ByLogin() {
@@ -135,8 +135,8 @@ func approvers(s *schemas.Settings) []Finding {
 	return found
 }
 
-// unreached returns a warning for each group, step of an escalation and stand-in without a person
-// whose phone or chat can be prompted. Such people find a question only if they look at an inbox.
+// unreached returns a note for each group, later step of an escalation and stand-in without a person
+// whose phone or chat can be prompted. These people find a question only if they look at an inbox.
 func unreached(s *schemas.Settings) (found []Finding) {
 	prompted := func(name string) bool {
 		return slices.ContainsFunc(s.Named([]string{name}), func(a schemas.Approver) bool {
@@ -151,7 +151,7 @@ func unreached(s *schemas.Settings) (found []Finding) {
 	}
 	for _, g := range s.Groups() {
 		if len(g.OIDCGroups) > 0 {
-			continue // members by login are on the web alone
+			continue // members by login can be reached only on the web
 		}
 		warn("the group "+g.Name, g.Name)
 	}
@@ -240,7 +240,7 @@ const (
 	clockWrong = 30 * time.Second
 )
 
-// clock compares this machine's clock with the broker's, which sets deadlines.
+// clock compares this machine's clock with the broker's clock, which sets deadlines.
 func clock(ctx context.Context, store *bus.Store) Finding {
 	const check, do = "clock", "have the machines' clocks set by the network (NTP)"
 	ahead, err := store.BrokerTime(ctx)

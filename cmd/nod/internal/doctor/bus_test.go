@@ -72,7 +72,7 @@ func TestChannels(t *testing.T) {
 	})
 }
 
-// If keys are missing, or other users can read them, the doctor reports each in one line.
+// The doctor reports each missing key, and each key that other users can read, in one line.
 func TestRights(t *testing.T) {
 	dir := t.TempDir()
 	run(t, dir, `{}`)
@@ -109,7 +109,7 @@ func TestNodIsNotRunning(t *testing.T) {
 	says(t, found, Note, "nod is not started at log-in")
 }
 
-// nod runs as another user or on another machine, and this user has one key only.
+// nod runs as another user or on another machine, and this user has only one key.
 func TestNodRunsElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	n := run(t, dir, `{}`)
@@ -126,7 +126,7 @@ func TestNodRunsElsewhere(t *testing.T) {
 	says(t, found, Note, "the key here can do more than ask")
 }
 
-// doctor names groups, steps and stand-ins whose people get no prompt.
+// The doctor names groups, steps and stand-ins whose people get no prompt.
 func TestDoctorNamesPeopleWhomNoPromptReaches(t *testing.T) {
 	var s schemas.Settings
 	require.NoError(t, json.Unmarshal([]byte(`{"approvers": {"people": [

@@ -35,7 +35,7 @@ func ExamineCluster(ctx context.Context, o Options) []Finding {
 	return append(found, note("disk", "no client can read whether the servers write to disk before they acknowledge", "see that each server's file has sync_interval: always in jetstream"))
 }
 
-// servers connects to each server that the place names, and returns one of the connections.
+// servers connects to each server in o.Place, and returns one of the connections.
 func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 	const check = "servers"
 	id := o.roles()[0]
@@ -49,7 +49,7 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 			continue
 		}
 		info := c.ServerInfo()
-		if hostOf(info.URL) != hostOf(place.URL) { // the client has tried the server's cluster, too
+		if hostOf(info.URL) != hostOf(place.URL) { // the client has also tried the other servers of the cluster
 			c.Close()
 			found = append(found, wrong(check, fmt.Sprintf("the NATS server at %s refused the key of %s, or was lost at once; %s took it", bus.Address(place.URL), id, people.Line(info.Name)), "give it the same accounts.conf as the others, and reload it"))
 			continue
@@ -74,7 +74,8 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 	return found, conn
 }
 
-// hostOf returns the host and the port of a server's URL, as the client completes it.
+// hostOf returns the host and the port of a server's URL. A missing port is the default port of NATS,
+// as for the client.
 func hostOf(url string) string {
 	_, host, ok := strings.Cut(bus.Address(url), "://")
 	if !ok {
@@ -118,14 +119,14 @@ func store(s *bus.StoreState) []Finding {
 	return found
 }
 
-// behind describes the followers that do not have the newest messages.
+// behind describes the followers that lack the newest messages.
 func behind(followers []bus.Follower) (lost []string) {
 	for _, f := range followers {
 		switch {
 		case f.Offline:
 			lost = append(lost, people.Line(f.Name)+" is offline")
 		case !f.Current:
-			heard := "" // a new leader has not heard of it
+			heard := "" // empty if a new leader has not heard of the follower yet
 			if f.Heard >= time.Second {
 				heard = ", last heard of " + f.Heard.Round(time.Second).String() + " ago"
 			}
@@ -136,7 +137,7 @@ func behind(followers []bus.Follower) (lost []string) {
 	return lost
 }
 
-// manyWaiting is the number of messages of a queue above which its readers count as too slow or away.
+// manyWaiting is the number of messages in a queue above which its readers count as absent or too slow.
 const manyWaiting = 1000
 
 func queues(check string, all []bus.QueueState) (found []Finding) {
@@ -174,7 +175,7 @@ func sameReplicas(stores []bus.StoreState) []Finding {
 	return []Finding{wrong("stores", "the stores have different numbers of replicas: "+strings.Join(texts, "; "), "give all of them the larger number with nats stream edit")}
 }
 
-// clocks compares the clocks of the servers that lead stores, by the difference to this machine's clock.
+// clocks compares the clocks of this machine and of the servers that lead stores.
 func clocks(stores []bus.StoreState) []Finding {
 	const check, do = "clocks", "have the machines' clocks set by the network (NTP)"
 	ahead := map[string]time.Duration{}
@@ -192,7 +193,7 @@ func clocks(stores []bus.StoreState) []Finding {
 		known, first, last = append(known, people.Line(name)), min(first, d), max(last, d)
 	}
 	slices.Sort(known)
-	apart := max((max(last, 0) - min(first, 0)).Round(time.Millisecond), time.Millisecond) // this machine is at 0
+	apart := max((max(last, 0) - min(first, 0)).Round(time.Millisecond), time.Millisecond) // the difference of this machine to itself is 0
 	what := fmt.Sprintf("the clocks of this machine and of %s, which lead stores, are at most %s apart", strings.Join(known, ", "), apart)
 	switch {
 	case apart > clockWrong:
@@ -203,7 +204,7 @@ func clocks(stores []bus.StoreState) []Finding {
 	return []Finding{ok(check, what)}
 }
 
-// engines checks the engines that run: their number, their versions, and whether all have read the same
+// engines checks the running engines: their number, their versions, and whether all have read the same
 // settings, freezes and sessions.
 func engines(ctx context.Context, conn *bus.Conn, version string) (found []Finding) {
 	const check = "engines"
@@ -226,8 +227,8 @@ func engines(ctx context.Context, conn *bus.Conn, version string) (found []Findi
 	return append(found, follow(ctx, conn)...)
 }
 
-// follow compares the revisions that the engines have read. An engine that is a moment late gets a second
-// look.
+// follow compares the revisions that the engines have read. If an engine is behind, follow looks again
+// after lateBy.
 func follow(ctx context.Context, conn *bus.Conn) []Finding {
 	const check = "engines"
 	late, err := laggards(ctx, conn)

@@ -6,7 +6,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain"
 )
 
-// containment reports whether this machine can run contained commands. To find out, it runs one.
+// containment reports whether this machine can run contained commands, which it tests by running one.
 func containment() []Finding {
 	const check, do = "containment", "docs/containment.md lists what each level needs"
 	switch level, err := contain.Support(); level {

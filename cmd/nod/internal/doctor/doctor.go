@@ -1,5 +1,6 @@
-// Package doctor checks an installation: can a request reach a person, and can the answer reach the
-// agent? Each finding names the state and, if needed, the remedy. The checks change nothing.
+// Package doctor checks an installation: whether a request can reach a person, and whether the answer
+// can reach the agent. Each finding names the state and, if needed, the remedy. The checks change
+// nothing.
 package doctor
 
 import (
@@ -19,8 +20,8 @@ type Level string
 // The levels, from best to worst.
 const (
 	OK    Level = "ok"
-	Note  Level = "note"  // a fact worth knowing; nod works
-	Wrong Level = "wrong" // something does not work, or is not safe
+	Note  Level = "note"  // nod works, but the fact is worth knowing
+	Wrong Level = "wrong" // a part does not work, or is not safe
 )
 
 // Finding is the result of one check.
@@ -41,7 +42,7 @@ type Options struct {
 	Try func(ctx context.Context, host hook.Host, i hook.Installed) error
 }
 
-// Examine makes all checks. If a check cannot be made, the result contains a finding about that.
+// Examine makes all checks. If a check cannot be made, the result contains a finding that says so.
 func Examine(ctx context.Context, o Options) []Finding {
 	all := files(o.DataDir)
 	all = append(all, serviceFindings(ctx, o)...)
@@ -67,8 +68,8 @@ func wrong(check, what, do string) Finding { return Finding{check, Wrong, what, 
 // failed returns a finding with the level Wrong for an error. The error's text names the remedy.
 func failed(check string, err error) Finding { return wrong(check, err.Error(), "") }
 
-// versions compares the versions of two parts of nod. The finding is OK if they are equal, Wrong if
-// they are more than one minor version apart, and otherwise a Note.
+// versions compares the versions of two parts of nod. The finding is OK for equal versions, Wrong for
+// versions that are more than one minor version apart, and otherwise a Note.
 func versions(check, what, theirs, ours, do string) Finding {
 	what += " is version " + theirs
 	if theirs == ours {
@@ -81,8 +82,8 @@ func versions(check, what, theirs, ours, do string) Finding {
 	return note(check, what, do)
 }
 
-// apart reports whether two versions are more than one minor version apart. It returns false if it
-// cannot parse one of them.
+// apart reports whether two versions are more than one minor version apart. It returns false for a
+// version that it cannot parse.
 func apart(a, b string) bool {
 	am, an, aok := majorMinor(a)
 	bm, bn, bok := majorMinor(b)

@@ -39,8 +39,8 @@ func files(dataDir string) []Finding {
 	return found
 }
 
-// exposed returns a finding if other users have too much access to a file. The settings are no
-// secret: other users may read them, but not write them.
+// exposed returns a finding if other users have too much access to a file. Other users may read but not
+// write the settings, which are no secret.
 func exposed(check, path string) (Finding, bool) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func exposed(check, path string) (Finding, bool) {
 	return wrong(check, fmt.Sprintf("other users may access %s (mode %04o)", path, info.Mode().Perm()), fix), true
 }
 
-// escapeGlob returns a pattern that matches this path alone.
+// escapeGlob returns a pattern that matches only the given path.
 func escapeGlob(path string) string {
 	var out []byte
 	for i := range len(path) {

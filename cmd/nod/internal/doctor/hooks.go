@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hooks checks every agent program of this machine, and every settings file in which
-// nod's hook was installed.
+// hooks checks every agent program on this machine, and every settings file in which nod's hook was
+// installed.
 func hooks(ctx context.Context, o Options) []Finding {
 	remembered, err := installs.List(o.DataDir)
 	if err != nil {
@@ -155,8 +155,8 @@ func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
 	return Finding{}, false
 }
 
-// ran returns a finding about the agent program's last run of the hook. The finding is a note if there
-// was no run after the installation.
+// ran returns a finding about the agent program's last run of the hook. The finding is a note if the
+// hook has not run since the installation.
 func (h *hostCheck) ran(since time.Time) Finding {
 	at, version, err := installs.LastRan(h.DataDir, h.host.Name)
 	switch {

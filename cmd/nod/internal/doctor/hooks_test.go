@@ -18,7 +18,8 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// home is a temporary home directory with a directory of PATH, in which a test creates agent programs.
+// home is a temporary home directory. One of its directories is in PATH, and tests create agent
+// programs there.
 type home struct {
 	*testing.T
 	dir, bin, data string
@@ -36,7 +37,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// program creates a program in PATH that prints the text says.
+// program creates a program in PATH that prints the text in says.
 func (h *home) program(name, says string) string {
 	path := filepath.Join(h.bin, name)
 	testprogram.Write(h, path, "#!/bin/sh\necho '"+says+"'\n")
@@ -113,7 +114,7 @@ func TestHooksAreProbed(t *testing.T) {
 	says(t, h.findings(), Wrong, "lets calls run if nod is killed or gone: nod install gemini")
 }
 
-// An agent program ignores the hooks of a project in a folder that the user has not trusted. The
+// An agent program ignores the hooks of a project if the user has not trusted the project's folder. The
 // doctor reports that.
 func TestDoctorReportsFoldersThatAreNotTrusted(t *testing.T) {
 	h := newHome(t)

@@ -9,10 +9,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// other is an agent program for which nod has no hook. by is the way in which it can ask nod all the same.
+// other is an agent program for which nod has no hook. by is another way in which the program can ask
+// nod.
 type other struct{ program, agent, by string }
 
-// gate is the way in for an agent program whose MCP servers nod can gate, but none of its own tools.
+// gate is the way in for an agent program whose MCP servers nod can gate, but not its own tools.
 const gate = "put nod mcp gate before its MCP servers; nod is not asked about its own tools"
 
 var others = []other{
@@ -25,9 +26,9 @@ var others = []other{
 	{"amp", "Amp", gate},
 }
 
-// ungated returns findings about agent programs in PATH for which nod has no hook, and about Cursor if it
-// may load nod's hook from Claude Code's settings. nod cannot see whether an editor starts such a program
-// through nod.
+// ungated returns findings about agent programs in PATH for which nod has no hook. It also returns one
+// about Cursor if Cursor may load nod's hook from Claude Code's settings. nod cannot see whether an
+// editor starts a program through nod.
 func ungated() (found []Finding) {
 	for _, o := range others {
 		if _, err := exec.LookPath(o.program); err == nil {
@@ -47,7 +48,7 @@ func cursor() []Finding {
 		return nil
 	}
 	at, err := hook.Inspect(hook.ClaudeCode(), hook.InstallOptions{})
-	if err != nil || len(at.Hooks) == 0 { // the check of Claude Code's hook reports an error
+	if err != nil || len(at.Hooks) == 0 { // the check of Claude Code's hook reports this error
 		return nil
 	}
 	return []Finding{note("agents", "Cursor can load the hooks in "+at.Path+", and then also runs nod's hook for Claude Code", "use nod install cursor, and turn Cursor's setting for hooks of other programs off; nod would be asked twice")}

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// An agent program that nod has no hook for is named with a way in. Cursor is named only if it could run
-// nod's hook for Claude Code.
+// For an agent program without a hook of nod, the doctor names another way in. It names Cursor only if
+// Cursor could run nod's hook for Claude Code.
 func TestAgentsThatNoHookGates(t *testing.T) {
 	h := newHome(t)
 	assert.Empty(t, ungated())

@@ -1,7 +1,6 @@
 // Package folders reports whether an agent program reads the hooks of a project. Some agent programs
-// read a project's hooks only if the user trusts the project's folder, and silently ignore them
-// otherwise. Trust in a folder covers more than nod's hook. nod therefore reads the list of trusted
-// folders and never changes it.
+// silently ignore a project's hooks unless the user trusts the project's folder. Trust in a folder
+// covers more than nod's hook, so nod reads the list of trusted folders and never changes it.
 package folders
 
 import (

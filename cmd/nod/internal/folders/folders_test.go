@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// A host reads a project's hooks if it trusts the project's folder; Codex also does if it
-// trusts the git work tree around that folder. A host always reads the user's own hooks.
+// A host reads a project's hooks if it trusts the project's folder. For Codex, trust in the git work
+// tree around that folder is enough. A host always reads the user's own hooks.
 func TestTrusts(t *testing.T) {
 	home, work := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)

@@ -1,7 +1,7 @@
-// Package held keeps notes about what processes of nod do, and finds the notes of processes that were
-// killed. While a process does the noted thing, it holds a lock on the note's file. The operating system
-// releases the lock when the process ends in any way, so an unlocked note belongs to a dead process. A
-// process that is killed leaves no other sign.
+// Package held keeps notes about the work of nod's processes, and finds the notes of processes that
+// were killed, because a killed process leaves no other sign. During the noted work, a process holds a
+// lock on the note's file. The operating system releases the lock when the process ends in any way, so
+// an unlocked note belongs to a dead process.
 package held
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Prefixes of file names: unready while the process has not locked the file yet, ended when the note is
-// over.
+// Prefixes of file names: unready before the process has locked the file, and ended after the end of
+// the note.
 const (
 	unready = "new-"
 	ended   = "over-"
@@ -26,13 +26,13 @@ const (
 
 // Notes are the notes in one directory.
 type Notes struct {
-	Dir    string        // Hold makes it if it is missing
-	Linger time.Duration // how long Recent returns a note that is over and lingers, at least
+	Dir    string        // the directory, which Hold makes if it is missing
+	Linger time.Duration // how long Recent still returns an ended note that lingers, at least
 }
 
-// Hold stores a note and returns a function that ends it. The note also ends when Sweep has
-// reported it, which happens if the process ended without calling that function. If linger is set,
-// Recent still returns the note for a while after its end.
+// Hold stores a note and returns the function over, which ends the note. If the process dies without
+// calling over, the note ends when Sweep has reported it. If linger is set, Recent still returns the
+// note for a while after its end.
 func (n Notes) Hold(note []byte, linger bool) (over func(), err error) {
 	dir := n.Dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -58,12 +58,12 @@ func (n Notes) Hold(note []byte, linger bool) (over func(), err error) {
 		return nil, err
 	}
 	return func() {
-		n.end(final, linger) // end the note before the lock is released, or a sweep would find an unlocked note and report a dead process
+		n.end(final, linger) // the note ends before the lock is released, or a sweep would take the unlocked note for that of a dead process
 		_ = lock.Close()
 	}, nil
 }
 
-// end makes a note one that is over, or removes it.
+// end marks a note as ended or, without linger, removes it.
 func (n Notes) end(path string, linger bool) {
 	now := time.Now()
 	if !linger || n.Linger <= 0 || os.Chtimes(path, now, now) != nil || os.Rename(path, filepath.Join(n.Dir, ended+filepath.Base(path))) != nil {
@@ -71,8 +71,8 @@ func (n Notes) end(path string, linger bool) {
 	}
 }
 
-// Recent returns all notes that are not over, and those that linger and have been over for less than
-// n.Linger. Until the next sweep it also returns older ones.
+// Recent returns all notes that have not ended, and lingering notes that ended less than n.Linger ago.
+// Until the next sweep it also returns lingering notes that ended earlier.
 func (n Notes) Recent() (notes [][]byte, err error) {
 	names, err := os.ReadDir(n.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func (n Notes) Recent() (notes [][]byte, err error) {
 			continue
 		}
 		note, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(name.Name(), ended) { // it has been over since the directory was read
+		if errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(name.Name(), ended) { // the note has ended since the directory was read
 			note, err = os.ReadFile(filepath.Join(n.Dir, ended+name.Name()))
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +126,7 @@ func (n Notes) Sweep(report func(note []byte) error) error {
 }
 
 func (n Notes) sweep(path string, report func(note []byte) error) error {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE, so that a removed file is not created again
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE, a removed file is not created again
 	locked, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !locked {
 		return nil
@@ -137,7 +137,7 @@ func (n Notes) sweep(path string, report func(note []byte) error) error {
 	defer func() { _ = lock.Close() }()
 	note, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the process was done after the directory was listed
+		return nil // the process ended the note after the directory was listed
 	}
 	if err != nil {
 		return fmt.Errorf("read the note of a dead process: %w", err)

@@ -1,5 +1,5 @@
-// Package hookwait finds requests on this machine whose hook or sidecar died while it waited. An agent
-// program that kills its hook leaves no other sign than the note that a waiting hook holds.
+// Package hookwait finds requests on this machine whose hook or sidecar died while it waited. If an
+// agent program kills its hook, the hook's note in the data directory is the only sign.
 package hookwait
 
 import (
@@ -24,11 +24,11 @@ type Wait struct {
 	Resumable bool
 }
 
-// resumable is the last part of the note of a Wait that is resumable.
+// resumable is the last part of the note of a Wait that may be resumed.
 const resumable = ".resumable"
 
-// Hold records that this process waits for a request. The wait ends when over is called
-// or the process ends.
+// Hold records that this process waits for a request. The wait ends when the returned function is
+// called or when the process ends.
 func Hold(dataDir string, w Wait) (over func(), err error) {
 	note := schemas.Key(w.SessionID, w.PendingID)
 	if w.Resumable {

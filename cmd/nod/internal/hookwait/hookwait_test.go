@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 )
 
-// asHook is an environment variable. If it is set, this test binary acts as a hook that waits; the
-// value is the data directory.
+// asHook is an environment variable that contains a data directory. If it is set, this test binary acts
+// as a hook that waits.
 const asHook = "NOD_TEST_WAITS_IN"
 
 func TestMain(m *testing.M) {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// forgetAfter is the age at which removeOld removes the notes of a session. nod stores a record for
-// only 24 h after its decision.
+// forgetAfter is the age at which removeOld removes the notes of a session. It is longer than the 24 h
+// for which nod stores a record after its decision.
 const forgetAfter = 7 * 24 * time.Hour
 
 func unsettledDir(dataDir string) string { return filepath.Join(dataDir, "unsettled") }
 
-// NoteUnsettled records that nod was asked about a call of this tool and did not simply allow it. The
-// host's report about the end of such a call then possibly contains news for nod. sessionID must be a
-// valid session id of nod, because it becomes a file name.
+// NoteUnsettled records that nod was asked about a call of this tool and did not simply allow it. A
+// later report of the host about the end of this call may be news for nod. sessionID must be a valid
+// session id of nod, because it becomes a file name.
 func NoteUnsettled(dataDir, sessionID, tool string) error {
 	if IsUnsettled(dataDir, sessionID, tool) {
 		return nil
@@ -63,7 +63,7 @@ func IsUnsettled(dataDir, sessionID, tool string) bool {
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	defer func() { _ = f.Close() }() // opened only for reading
+	defer func() { _ = f.Close() }() // the file was only read, so an error of Close loses nothing
 	if tool == "" {
 		return true
 	}
@@ -78,5 +78,5 @@ func IsUnsettled(dataDir, sessionID, tool string) bool {
 
 // Settle forgets a session's notes, because the session has ended.
 func Settle(dataDir, sessionID string) {
-	_ = os.Remove(filepath.Join(unsettledDir(dataDir), sessionID)) // if the notes stay, the only harm is a report without news for nod
+	_ = os.Remove(filepath.Join(unsettledDir(dataDir), sessionID)) // notes that stay only cause a needless report to nod
 }

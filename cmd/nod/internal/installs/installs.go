@@ -1,7 +1,6 @@
-// Package installs stores, in the data directory, the paths of the settings files in
-// which nod's hooks were installed, so that nod uninstall can remove all hooks. It also
-// stores the time of each agent program's last hook run, by which nod doctor notices a
-// hook that never runs.
+// Package installs stores, in the data directory, the paths of the settings files in which nod's hooks
+// were installed, so that nod uninstall can remove all hooks. It also stores the time of each agent
+// program's last hook run, so that nod doctor notices a hook that never runs.
 package installs
 
 import (
@@ -42,7 +41,7 @@ func dir(dataDir string) string  { return filepath.Join(dataDir, "hooks") }
 func list(dataDir string) string { return filepath.Join(dir(dataDir), "installed.json") }
 
 // trace returns the path of the file that an agent program's hook writes at each run. The file's
-// modification time is the time of the last run, and its content is nod's version.
+// modification time is the time of the last run; its content is nod's version.
 func trace(dataDir, agent string) string { return filepath.Join(dir(dataDir), agent+".seen") }
 
 // List returns the stored installations.
@@ -61,7 +60,7 @@ func List(dataDir string) ([]Install, error) {
 	return all, nil
 }
 
-// Find returns the stored installation of an agent in a file; the zero Install if there is none.
+// Find returns the stored installation of an agent in a file, or the zero Install.
 func Find(dataDir, agent, path string) (Install, error) {
 	all, err := List(dataDir)
 	if err != nil {
@@ -73,8 +72,8 @@ func Find(dataDir, agent, path string) (Install, error) {
 	return Install{}, nil
 }
 
-// Remember stores an installation. If the installation is already stored and changed is false, Remember
-// changes nothing.
+// Remember stores an installation. If changed is false, it leaves an installation that is already
+// stored as it is.
 func Remember(dataDir string, in Install, changed bool) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -96,7 +95,7 @@ func Remember(dataDir string, in Install, changed bool) error {
 	return write(dataDir, all)
 }
 
-// merge returns the servers of both lists. A server in both is that of newer.
+// merge returns the servers of both lists. If a server is in both lists, its entry in newer counts.
 func merge(older, newer []hook.GatedServer) []hook.GatedServer {
 	merged := slices.Clone(newer)
 	for _, s := range older {
@@ -147,9 +146,9 @@ func write(dataDir string, all []Install) error {
 	return nil
 }
 
-// Ran stores that an agent program ran its hook with this version of nod. To be fast, it makes a
-// single write and no sync. It ignores errors. If no installation is stored, the
-// folder is missing and Ran writes nothing.
+// Ran stores that an agent program ran its hook with this version of nod. It makes a single write
+// without a sync, to be fast, and ignores errors. Without a stored installation the folder is missing,
+// and Ran writes nothing.
 func Ran(dataDir, agent, version string) {
 	// The file is not truncated, because some file systems flush a truncated file to disk. Every write
 	// has the same length, so it replaces the old content completely.

@@ -1,6 +1,6 @@
-// Package launcher gives nod a path that survives upgrades: a link in the data directory. Hooks and
-// the service run nod by this link. A package manager may install each version at a new path, and
-// hosts may run hooks without any PATH.
+// Package launcher gives nod a path that survives upgrades: a link in the data directory, by which
+// hooks and the service run nod. Other paths are unreliable, because a package manager may install each
+// version at a new path, and hosts may run hooks without any PATH.
 package launcher
 
 import (
@@ -16,12 +16,12 @@ import (
 )
 
 // Path returns the path of a data directory's launcher, which may not exist. The launcher has its own
-// folder, so that it never replaces a program of the user.
+// folder, so that it never replaces another program.
 func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
 
-// Self returns a path of this program that stays valid after an upgrade. If a file in PATH leads to
-// this program, Self returns the path of that file, and otherwise the program's own path. If go run or
-// go test built the program, Self returns an error.
+// Self returns a path of this program that stays valid after an upgrade. It prefers a file in PATH that
+// leads to this program to the program's own path. If go run or go test built the program, Self returns
+// an error.
 func Self() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -62,8 +62,8 @@ func same(a, b string) bool {
 }
 
 // Ensure makes the launcher lead to this nod, and returns the launcher's path. If the launcher already
-// leads to this nod, Ensure changes it only to a path from PATH, which stays valid after an upgrade.
-// After an error the launcher is unchanged.
+// leads to this nod, Ensure changes it only if PATH has a path that stays valid after an upgrade. After
+// an error the launcher is unchanged.
 func Ensure(dataDir string) (string, error) {
 	program, err := Self()
 	if err != nil {
@@ -127,7 +127,7 @@ func Check(dataDir string) error {
 }
 
 // Repair makes the launcher lead to this nod if the launcher's target does not exist. It does not
-// create a launcher, and does not change one with a target.
+// create a launcher, and leaves a working launcher unchanged.
 func Repair(dataDir string) error {
 	if _, err := os.Lstat(Path(dataDir)); err != nil {
 		return nil // without a launcher there is nothing to repair

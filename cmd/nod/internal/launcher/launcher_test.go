@@ -62,8 +62,8 @@ func leadsTo(t *testing.T, dir string) string {
 	return to
 }
 
-// The launcher leads to nod's link in PATH, which package managers create. Without such a link it
-// leads to the program itself.
+// The launcher leads to a link to nod in PATH, because package managers create such links. Without such
+// a link it leads to the program itself.
 func TestTheLauncherOutlivesAnUpgrade(t *testing.T) {
 	dir, bin, data := root(t), filepath.Join(root(t), "bin"), filepath.Join(root(t), "My data")
 	first := installed(t, filepath.Join(dir, "version 1", "nod"))

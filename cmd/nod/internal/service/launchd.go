@@ -19,8 +19,8 @@ const endTimeout = 30 * time.Second
 // agents.
 type launchd struct{ uid int }
 
-// file returns the property list. launchd does not rotate files. Output outside nod's log therefore
-// goes to a file whose size nod itself limits.
+// file returns the property list. Output outside nod's log goes to a file whose size nod itself limits,
+// because launchd does not rotate files.
 func (launchd) file(s Spec) string {
 	var words strings.Builder
 	for _, w := range s.Command() {
@@ -76,7 +76,8 @@ func escape(s string) string {
 func (l launchd) domain() string { return fmt.Sprintf("gui/%d", l.uid) }
 
 // start first unloads the agent, because launchd reads the property list only when it loads an agent.
-// launchd refuses to load the new agent while the old process is ending, so that command is retried.
+// The load command is retried, because launchd refuses to load an agent while the old process is
+// ending.
 func (l launchd) start(path string) []command {
 	return append(l.stop(path), command{words: []string{"launchctl", "bootstrap", l.domain(), path}, retries: 20})
 }
@@ -88,7 +89,7 @@ func (l launchd) stop(string) []command {
 // gone waits until launchd no longer lists the agent. The command bootout may return while nod's
 // process is still ending.
 func (l launchd) gone(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // one time limit for all tries together
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // all tries share one time limit
 	defer cancel()
 	loaded, _ := l.state()
 	loaded.retries, loaded.fails = int(endTimeout/pause), true

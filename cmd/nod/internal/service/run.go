@@ -26,7 +26,7 @@ type command struct {
 func (c command) String() string { return strings.Join(c.words, " ") }
 
 // commandTimeout is the time limit of each command. A start command waits until nod has started, and a
-// stop command until nod has stopped.
+// stop command waits until nod has stopped.
 const commandTimeout = time.Minute
 
 // pause is the time between two tries.
@@ -91,8 +91,8 @@ func unreachable(out string) bool {
 	return strings.Contains(out, "Failed to connect") || strings.Contains(out, "not been booted with systemd")
 }
 
-// runAll runs commands in order, and stops at the first failure of a command that is not lax. The
-// error is an *Unreached that lists the commands that failed or did not run.
+// runAll runs commands in order. It stops at the first failure of a command that is not lax, with an
+// *Unreached that lists the commands that failed or did not run.
 func runAll(ctx context.Context, all []command) error {
 	var todo []string
 	for i, c := range all {

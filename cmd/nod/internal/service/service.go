@@ -16,7 +16,7 @@ import (
 
 // Spec names the program that the service runs, and its arguments.
 type Spec struct {
-	Program string   // the launcher, an absolute path
+	Program string   // the absolute path of the launcher
 	DataDir string   // an absolute path
 	Args    []string // further flags for nod up, appended by Command
 }
@@ -46,8 +46,8 @@ type kind interface {
 	// words returns the command line in the content of a service file, or nil if there is none.
 	words(file string) []string
 	// start returns the commands that make the service manager run the service file at path. An
-	// uninstallation runs the commands of stop before it removes the file, and calls gone afterwards.
-	// If the service still runs, gone ends it or returns an *Unreached.
+	// uninstallation runs the commands of stop, removes the file, and then calls gone. If the service
+	// still runs, gone ends it or returns an *Unreached.
 	start(path string) []command
 	stop(path string) []command
 	gone(context.Context) error
@@ -100,7 +100,7 @@ func (m *Manager) Plan(s Spec) (Change, error) {
 }
 
 // Command returns the command line of the installed service. It returns nil if no service is installed,
-// or if its file contains no command line.
+// or if the service file contains no command line.
 func (m *Manager) Command() ([]string, error) {
 	file, err := os.ReadFile(m.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +112,7 @@ func (m *Manager) Command() ([]string, error) {
 	return m.kind.words(string(file)), nil
 }
 
-// Args returns the further flags for nod up of the installed service: see Spec.Args.
+// Args returns the further flags for nod up in the installed service; see Spec.Args.
 func (m *Manager) Args() ([]string, error) {
 	words, err := m.Command()
 	own := len(Spec{}.Command()) // the number of words before the further flags
@@ -176,7 +176,7 @@ func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	_ = runAll(ctx, m.kind.stop(m.Path)) // if stop fails, gone ends the service
+	_ = runAll(ctx, m.kind.stop(m.Path)) // if the commands of stop fail, gone ends the service
 	for _, path := range m.kind.links(m.Path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("remove the link that starts the service: %w", err)

@@ -110,7 +110,7 @@ func TestSystemdInstallsAndRemovesTheService(t *testing.T) {
 }
 
 // If systemd is not installed, or has no session for the user, Install still writes the service file.
-// Its error lists the commands that the user has to run.
+// The error lists the commands that the user has to run.
 func TestServiceManagerUnreachable(t *testing.T) {
 	for name, prepare := range map[string]func(*machine){
 		"no systemd": func(*machine) {},
@@ -283,7 +283,7 @@ func TestOtherSystemsHaveNoService(t *testing.T) {
 	require.ErrorContains(t, err, "nod up")
 }
 
-// A new installation without flags keeps the flags of the installed service, in every spelling.
+// A new installation without flags keeps the flags of the installed service, however they are spelled.
 func TestTheFlagsOfAServiceCanBeReadBack(t *testing.T) {
 	m := newMachine(t, "systemctl", "loginctl", "launchctl")
 	for _, system := range []string{"linux", "darwin"} {

@@ -15,8 +15,8 @@ const unitName = "nod.service"
 // systemd is the systemd instance of one user, not the system instance.
 type systemd struct{}
 
-// file returns the systemd unit. It restarts nod without a limit, because pending requests wait for
-// nod. It gives nod 30 s to stop, which is more than nod needs.
+// file returns the systemd unit. systemd restarts nod without a limit, because pending requests wait
+// for nod. nod has 30 s to stop, which is more than it needs.
 func (systemd) file(s Spec) string {
 	words := s.Command()
 	for i, w := range words {
@@ -41,8 +41,8 @@ WantedBy=default.target
 `
 }
 
-// unitWord quotes one word of ExecStart: systemd interprets quotes, backslashes,
-// dollars and percent signs.
+// unitWord quotes one word of ExecStart, because systemd interprets quotes, backslashes, dollars and
+// percent signs.
 func unitWord(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "%", "%%", "$", "$$").Replace(s)
 	return `"` + s + `"`
