@@ -34,8 +34,7 @@ func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, prog
 	with(t, test, agents...)
 }
 
-// The function with runs a test with every given agent. If NOD_TEST_AGENTS is not set, with skips the
-// test.
+// The function with runs a test with every given agent. If NOD_TEST_AGENTS is not set, with skips the test.
 func with(t *testing.T, test func(t *testing.T, program string), agents ...npm.Agent) {
 	dir := os.Getenv(npm.OptIn)
 	if dir == "" {

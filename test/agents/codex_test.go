@@ -47,8 +47,7 @@ func (x *machine) codexUsesTheModel() {
 	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
 }
 
-// codex exec never asks a user, so Codex asks nod about a shell command only after an install with
-// --strict.
+// codex exec never asks a user, so Codex asks nod about a shell command only after an install with --strict.
 func TestCodexByHook(t *testing.T) {
 	each(t, hook.Codex(), "@openai/codex", func(t *testing.T, program string) {
 		for answer := range answers {

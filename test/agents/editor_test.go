@@ -27,8 +27,7 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// silentEditor is an editor that answers no permission request. It reports each request on the channel
-// asked.
+// silentEditor is an editor that answers no permission request. It reports each request on the channel asked.
 type silentEditor struct {
 	acp.Client // nil, as in the type editor
 	asked      chan<- struct{}

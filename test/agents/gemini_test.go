@@ -31,8 +31,7 @@ func (x *machine) gemini(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// geminiUsesAKey makes Gemini CLI log in with an API key, so that it does not ask the user how to log
-// in.
+// geminiUsesAKey makes Gemini CLI log in with an API key, so that it does not ask the user how to log in.
 func (x *machine) geminiUsesAKey() {
 	settings := filepath.Join(x.home, ".gemini", "settings.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))

@@ -228,9 +228,8 @@ var answers = map[string]bool{"allow": true, "deny": false}
 // touch is a shell command that creates the file ran in the project.
 const touch = "echo yes > ran"
 
-// shows checks the result of an answer after the agent has ended. After an allow, the command touch
-// must have run. After a denial, it must not have run, and the model must have got a text that
-// contains refusal.
+// shows checks the result of an answer after the agent has ended. After an allow, the command touch must have
+// run. After a denial, it must not have run, and the model must have got a text that contains refusal.
 func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)

@@ -29,8 +29,7 @@ func (x *machine) pi(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// pi asks nod's extension before every call. If a person changes a call's input, pi runs the changed
-// input.
+// pi asks nod's extension before every call. If a person changes a call's input, pi runs the changed input.
 func TestPiByHook(t *testing.T) {
 	each(t, hook.Pi(), piPackage, func(t *testing.T, program string) {
 		for answer := range answers {

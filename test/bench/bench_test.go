@@ -54,10 +54,9 @@ func BenchmarkHumanSubscribeSync(b *testing.B) {
 	})
 }
 
-// bySync runs a benchmark with three kinds of sync. With sync_always, the server syncs to disk
-// before it acknowledges a message. With sync_interval, it may sync up to 2 minutes later. With
-// sync_group, nod's server syncs many messages at once, and the bare implementation uses
-// sync_always.
+// bySync runs a benchmark with three kinds of sync. With sync_always, the server syncs to disk before it
+// acknowledges a message. With sync_interval, it may sync up to 2 minutes later. With sync_group, nod's
+// server syncs many messages at once, and the bare implementation uses sync_always.
 func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	for name, interval := range map[string]time.Duration{"sync_group": bus.SyncGroup, "sync_always": bus.SyncAlways, "sync_interval": 2 * time.Minute} {
 		b.Run(name, func(b *testing.B) { run(b, newRig(b, interval)) })

@@ -99,8 +99,7 @@ func services() []func() *service {
 
 const telegramToken = "777:AAsecretsecretsecretsecretsecretsec"
 
-// far starts a proxy that delays each call to a service like a slow network, and returns the proxy's
-// address.
+// far starts a proxy that delays each call to a service like a slow network, and returns the proxy's address.
 func far(b *testing.B, address string) string {
 	target, err := url.Parse(address)
 	require.NoError(b, err)

@@ -55,9 +55,8 @@ func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	ada.Asks(rig.Deploy("U", "fourth"))
 	ada.Refused(rig.Deploy("U", "first"), schemas.CodeConflict)
 
-	// The agent sends a detached call again under another id. The answer allows the new request and
-	// leaves no approval, because the prompt has counted one call, and the new request replaces the
-	// detached one.
+	// The agent sends a detached call again under another id. The answer allows the new request and leaves no
+	// approval, because the prompt has counted one call, and the new request replaces the detached one.
 	first = ada.Detaches(rig.Deploy("V", "first"))
 	again := ada.Asks(rig.Deploy("V", "again"))
 	env.Equal([]string{"first"}, listed(env, "V"))

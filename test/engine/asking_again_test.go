@@ -85,8 +85,7 @@ func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	env.Equal(late, q.Ends(schemas.Allowed))
 }
 
-// Many copies of one request, some of them marked as repeated, are sent at once. All copies get one
-// decision.
+// Many copies of one request, some of them marked as repeated, are sent at once. All copies get one decision.
 func TestConcurrentCopiesOfARequestGetOneDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

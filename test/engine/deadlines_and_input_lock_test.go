@@ -23,9 +23,8 @@ func timeouts(connected, disconnected, voice int) string {
 	return string(data)
 }
 
-// When a request is sent, its kind, its session and the session's input lock choose its timeout.
-// Each case runs with the default settings, with timeouts in the settings, and with the environment
-// variable.
+// When a request is sent, its kind, its session and the session's input lock choose its timeout. Each case
+// runs with the default settings, with timeouts in the settings, and with the environment variable.
 func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {

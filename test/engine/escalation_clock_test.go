@@ -16,9 +16,8 @@ const steps = `{"approvers": {"people": [
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]}],
 	"escalation": [{"risk": "low", "steps": [{"to": ["Ann"]}, {"to": ["Bob"], "after_seconds": 6}]}]}}`
 
-// While a request waits, the clock of the engine's machine is set ten minutes ahead or back. The
-// request goes to its next step once, at the right time by the broker's clock, and keeps its
-// deadline.
+// While a request waits, the clock of the engine's machine is set ten minutes ahead or back. The request goes
+// to its next step once, at the right time by the broker's clock, and keeps its deadline.
 func TestAnEscalationFollowsTheBrokersClock(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {

@@ -15,9 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An agent chooses ids and times, so two different requests may have the same id and time, and an
-// agent may repeat a request. The history has each decision, with the call that the decision is
-// about.
+// An agent chooses ids and times, so two different requests may have the same id and time, and an agent may
+// repeat a request. The history has each decision, with the call that the decision is about.
 func TestNoDecisionIsHiddenByAnIDThatIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

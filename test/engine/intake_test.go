@@ -226,9 +226,8 @@ func TestMalformedRequestsAreRefusedWithTheFieldsName(t *testing.T) {
 	env.Equal(d, q.Hears())
 }
 
-// A request, valid or malformed, may name a reply subject outside its sender's inbox. The engine
-// does not reply to such a subject, because another client could take the reply for a decision or a
-// view.
+// A request, valid or malformed, may name a reply subject outside its sender's inbox. The engine does not
+// reply to such a subject, because another client could take the reply for a decision or a view.
 func TestRepliesGoOnlyToTheAgentsOwnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

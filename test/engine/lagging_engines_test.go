@@ -171,9 +171,8 @@ func TestAWaiterGetsItsDecisionBeforeTheOutboxRuns(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Withdraws("S", "second").Outcome)
 }
 
-// Two identical calls wait for one question. The deadline of the first call has passed, and its
-// timer is lost. If a person now allows the question, the first call times out and the second call
-// is allowed.
+// Two identical calls wait for one question. The deadline of the first call has passed, and its timer is
+// lost. If a person now allows the question, the first call times out and the second call is allowed.
 func TestAnAnswerTimesOutCallsPastTheirDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)

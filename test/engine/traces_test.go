@@ -200,8 +200,7 @@ func TestTheSpansOfEachEndOfARequest(t *testing.T) {
 	env.Equal("UNDELIVERABLE", root.Attributes["error.type"])
 }
 
-// The headers of a request do not change its decision, and no span contains hostile values of these
-// headers.
+// The headers of a request do not change its decision, and no span contains hostile values of these headers.
 func TestHostileHeadersChangeNoDecision(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)
@@ -237,8 +236,7 @@ func TestHostileHeadersChangeNoDecision(t *testing.T) {
 	}
 }
 
-// A request that is sent again stays in its first trace, even if the repeated message names another
-// trace.
+// A request that is sent again stays in its first trace, even if the repeated message names another trace.
 func TestARequestThatIsSentAgainStaysInItsTrace(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)

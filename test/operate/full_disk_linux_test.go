@@ -23,9 +23,8 @@ import (
 // smallDisk is the size of a file system of 64 MB. On this file system, nod's reserve has 4 MB.
 const smallDisk = "size=64m"
 
-// Other programs fill the disk of a running nod. nod refuses new requests with the reason, still
-// decides pending ones, and survives kill -9. When the disk has room again, nod accepts requests
-// without a restart.
+// Other programs fill the disk of a running nod. nod refuses new requests with the reason, still decides
+// pending ones, and survives kill -9. When the disk has room again, nod accepts requests without a restart.
 func TestAFullDiskRefusesRequestsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -62,9 +62,8 @@ func does(m *rig.Machine, args ...string) (stderr string) {
 
 var ci = roles.AgentID("ci")
 
-// A running nod accepts an added key at once. When nod keys revoke has ended, the connections of
-// the revoked key are closed, and nod refuses this key even after a restart. Other connections stay
-// open.
+// A running nod accepts an added key at once. When nod keys revoke has ended, the connections of the revoked
+// key are closed, and nod refuses this key even after a restart. Other connections stay open.
 func TestARevokedKeyIsOut(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -120,8 +120,7 @@ func TestAQuestionThatWasNotShownShowsNoOutcome(t *testing.T) {
 	env.Error(err, "nothing was queued for it")
 }
 
-// If a session floods a chat, at most two of its questions come before a question of another
-// session.
+// If a session floods a chat, at most two of its questions come before a question of another session.
 func TestAFloodingSessionDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phonesShown(0, 1)), &chat{}

@@ -311,8 +311,7 @@ func (p *phone) told(text string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// An approver can revoke a mistaken denial on the phone. The next identical call is then a
-// question.
+// An approver can revoke a mistaken denial on the phone. The next identical call is then a question.
 func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)

@@ -34,8 +34,7 @@ const patience = time.Minute
 // nextPrompt is a person's reply to the end of a turn.
 const nextPrompt = "thanks, now rest"
 
-// program returns the path of a real agent program. If NOD_TEST_AGENTS is not set, program skips the
-// test.
+// program returns the path of a real agent program. If NOD_TEST_AGENTS is not set, program skips the test.
 func program(t *testing.T, agent npm.Agent) string {
 	t.Helper()
 	dir := os.Getenv(npm.OptIn)
@@ -123,9 +122,8 @@ func post(t *testing.T, url string, body, into any) {
 	}
 }
 
-// model is a fake language model with OpenAI's Chat Completions and Responses APIs. It calls the
-// agent's shell tool with one command. When it gets the command's result or the text nextPrompt, it
-// ends its turn.
+// model is a fake language model with OpenAI's Chat Completions and Responses APIs. It calls the agent's
+// shell tool with one command. When it gets the command's result or the text nextPrompt, it ends its turn.
 type model struct {
 	url     string
 	results chan string

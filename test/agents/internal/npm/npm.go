@@ -12,8 +12,7 @@ import (
 // tests that need these programs are skipped.
 const OptIn = "NOD_TEST_AGENTS"
 
-// Agent is an agent program in one version of its npm package. The field Name is nod's name for the
-// agent.
+// Agent is an agent program in one version of its npm package. The field Name is nod's name for the agent.
 type Agent struct {
 	Name, Package, Version, Program string
 }
@@ -82,8 +81,7 @@ func (a Agent) In(dir string) (string, error) {
 // OpenClaw is the npm package that needs a newer Node.js than the other agents.
 const OpenClaw = "openclaw"
 
-// NewNode returns a subdirectory of dir with a Node.js for OpenClaw. If it is missing, NewNode installs
-// it.
+// NewNode returns a subdirectory of dir with a Node.js for OpenClaw. If it is missing, NewNode installs it.
 func NewNode(dir string) (bin string, err error) {
 	path, err := Agent{"node", "node", "24", "node"}.In(dir)
 	return filepath.Dir(path), err
