@@ -163,7 +163,7 @@ func TestClaudeCodeIsResumed(t *testing.T) {
 	})
 }
 
-// nod resume defers a run again if the next call gets no answer in time.
+// A run that nod resume has continued ends again if its next call gets no answer in time.
 func TestClaudeCodeIsResumedTwice(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		m := newModel(t, claudeTouch)
@@ -184,9 +184,9 @@ func TestClaudeCodeIsResumedTwice(t *testing.T) {
 	})
 }
 
-// If the model makes several calls at once, --defer-after does not end the run, because a resumed Claude
-// Code would run the calls that its own rules allow without asking. Instead, all calls are denied, and
-// the model learns that the requests stay open.
+// If the model makes several calls at once, --defer-after does not end the run, because a resumed Claude Code
+// would run, without asking, the calls that its own rules allow. Instead, all calls are denied, and the model
+// learns that the requests stay open.
 func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {

@@ -221,8 +221,8 @@ func (x *machine) history() (all []json.RawMessage) {
 	return all
 }
 
-// answers has the nod commands with which tests answer requests. Its value is true if the tool call
-// runs after the command.
+// answers has the nod commands with which tests answer requests. The value is true if the tool call runs
+// after this command.
 var answers = map[string]bool{"allow": true, "deny": false}
 
 // touch is a shell command that creates the file ran in the project.

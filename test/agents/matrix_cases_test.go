@@ -151,8 +151,8 @@ func losesItsHook(s *scene) string {
 	return result
 }
 
-// withdrawn requires that the call did not run. It returns whether nod withdrew the question of the agent
-// that no longer waits.
+// withdrawn requires that the call did not run. Its result says whether nod has withdrawn the question of the
+// agent, which no longer waits.
 func (s *scene) withdrawn(r *run) string {
 	end := time.Now().Add(45 * time.Second) // nod waits half a minute for a server that does not answer
 	open := 1

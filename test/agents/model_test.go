@@ -33,7 +33,7 @@ type model struct {
 
 	mu   sync.Mutex
 	last string   // the agent's last request that offered tools
-	told []string // the results of calls, in the agent's words
+	told []string // the results of calls, as the agent sent them
 	seen []string // the requests of the agent, one line each
 }
 

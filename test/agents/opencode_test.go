@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// openCodeSettings are settings for OpenCode or Kilo with the fake model at an address, by Anthropic's
-// Messages API.
+// openCodeSettings are settings for OpenCode or Kilo. Their only model is the fake model at some address,
+// which has Anthropic's Messages API.
 const openCodeSettings = `{
   "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
   "provider": {"fake": {"npm": "@ai-sdk/anthropic", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},

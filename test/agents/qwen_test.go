@@ -24,8 +24,8 @@ func (x *machine) qwen(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// qwenAsksNod installs the hook. It also turns off statistics, because without its own server Qwen Code
-// would wait before it ends.
+// qwenAsksNod installs the hook. It also turns statistics off, because Qwen Code ends late if it cannot send
+// them.
 func (x *machine) qwenAsksNod() {
 	settings := filepath.Join(x.home, ".qwen", "settings.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))

@@ -24,11 +24,18 @@ import (
 // many is the number of pending requests.
 const many = 100_000
 
-// BenchmarkMany lists many pending requests and then denies them by a freeze. Its metrics are times in
-// seconds. For lists they are list-s for all requests and session-s for one session. For the freeze they
-// are told-s until nod acknowledges it and freeze-s until no request is pending. One run takes minutes:
+// BenchmarkMany lists many pending requests and then denies them by a freeze. One run takes minutes. Its
+// metrics are times in seconds:
 //
-//	go test -run xxx -bench Many -benchtime 1x ./test/bench
+//   - list-s: to list all requests
+//
+//   - session-s: to list the requests of one session
+//
+//   - told-s: until nod acknowledges the freeze
+//
+//   - freeze-s: until no request is pending
+//
+//     go test -run xxx -bench Many -benchtime 1x ./test/bench
 func BenchmarkMany(b *testing.B) {
 	ctx := b.Context()
 	quiet := slog.New(slog.DiscardHandler)

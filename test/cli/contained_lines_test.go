@@ -48,9 +48,9 @@ const secretText = "zQ7-the-secret-of-ann-x93"
 // protectedText is the content of protected files.
 const protectedText = "# as the user wrote it\n"
 
-// The test makes random command lines from lines of other tests and from attacks, and runs those contained
-// that the preset contained allows. No line reads a secret, reaches a server or changes anything outside its
-// project.
+// The test makes random command lines from lines of other tests and from attacks. It runs, in a container,
+// each line that the preset contained allows. No line reads a secret, reaches a server or changes anything
+// outside its project.
 func TestNoAllowedLineHarms(t *testing.T) {
 	t.Parallel()
 	if level, why := contain.Support(); level != contain.Namespaces {
@@ -319,8 +319,8 @@ type lineMaker struct {
 	seeds, attacks []string
 }
 
-// seedLines returns lines that run contained, from the policy's tests and from the corpus that NOD_CORPUS
-// names, if it names one.
+// seedLines returns lines that run contained. They are from the policy's tests and, if NOD_CORPUS names a
+// corpus, from the corpus.
 func seedLines(t *testing.T) []string {
 	data, err := os.ReadFile("../../actors/policy/contained/testdata/run.txt")
 	require.NoError(t, err)

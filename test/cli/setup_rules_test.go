@@ -89,7 +89,7 @@ func TestSetupAsksLineByLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		before       string
 		agent        string
-		preset, rule string // the answers
+		preset, rule string // the person's answers
 		agrees       string
 		want         string // the preset in force afterwards
 		allow        string // the rule for the project's runner, or "" if there must be none
@@ -166,8 +166,8 @@ func TestSetupReadsPastSessionsWithConsent(t *testing.T) {
 	}
 }
 
-// If settings.json is not in force, nod setup does not change it, because its other settings would then come
-// into force too. The agents still ask nod.
+// If settings.json is not in force, nod setup does not change it, because the rest of the file would then
+// come into force too. The agents still ask nod.
 func TestSetupLeavesOtherSettingsInForce(t *testing.T) {
 	t.Parallel()
 	p := newSetupPane(t, 160, 300, "TERM=dumb", `{}`, "")

@@ -284,8 +284,8 @@ func (h *house) uninstall() {
 	h.ok("uninstall", "--purge", "--yes")
 }
 
-// If nod cannot read the settings of one agent, nod setup still sets up the other agents, and names the first
-// one at the end.
+// If nod cannot read the settings of one agent, nod setup still sets up the other agents, and names this
+// agent at the end.
 func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

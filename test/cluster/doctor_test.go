@@ -91,7 +91,8 @@ func (c *cluster) reloads(n int, config []byte) {
 	require.NoError(c.t, c.servers[n].Process.Signal(syscall.SIGHUP))
 }
 
-// examines repeats nod doctor --cluster until its output contains these texts and its exit code fits healthy.
+// examines repeats nod doctor --cluster until its output contains these texts. The command must succeed
+// exactly if healthy is true.
 func (c *cluster) examines(healthy bool, texts ...string) {
 	c.t.Helper()
 	var out string

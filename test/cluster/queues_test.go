@@ -154,9 +154,9 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
 }
 
-// A worker dies that is connected to another server than the leader of its queue. The broker soon sends it no
-// more prompts. Until the worker's pull ends, the broker would send prompts to it, because the pull crosses
-// accounts and the leader does not learn of the death.
+// A worker dies that is connected to another server than the leader of its queue. The leader does not learn
+// of the death, because the worker's pull crosses accounts. The broker may send prompts to the dead worker
+// only until the pull ends, which is soon.
 func TestADeadWorkersPullsEndSoon(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

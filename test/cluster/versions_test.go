@@ -104,8 +104,8 @@ func unpack(archive []byte, into string) error {
 	}
 }
 
-// newFields lists the changes of the next version. They add conditions to a pending record and to a grant
-// that only engines of the next version know.
+// newFields lists the changes of the next version. They add conditions, which only engines of the next
+// version know, to a pending record and to a grant.
 var newFields = []struct{ file, old, new string }{
 	{"schemas/record.go", "\tDecision   *Decision `json:\"decision\"`\n", "\tDecision   *Decision `json:\"decision\"`\n\tOnlyOn string `json:\"only_on,omitempty\"`\n"},
 	{"schemas/grant.go", "\tScope     Scope  `json:\"scope\"`\n", "\tScope     Scope  `json:\"scope\"`\n\tOnlyOn string `json:\"only_on,omitempty\"`\n"},

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An answer to a call decides no other request. This also holds if the agent has sent the answered
-// call again under the id of another pending request, which nod refuses.
+// An answer decides no other request. This holds even if the agent has tried to send the answered call again
+// under the id of another pending request, and nod has refused it.
 func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -55,8 +55,8 @@ func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	ada.Asks(rig.Deploy("U", "fourth"))
 	ada.Refused(rig.Deploy("U", "first"), schemas.CodeConflict)
 
-	// The agent sends a detached call again under another id. The answer allows the new request and leaves no
-	// approval, because the prompt has counted one call, and the new request replaces the detached one.
+	// The agent sends a detached call again under another id, so that the new request replaces the detached
+	// call. The answer allows the new request and leaves no approval.
 	first = ada.Detaches(rig.Deploy("V", "first"))
 	again := ada.Asks(rig.Deploy("V", "again"))
 	env.Equal([]string{"first"}, listed(env, "V"))

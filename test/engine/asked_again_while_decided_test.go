@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// meanwhile simulates a decision by a second engine. It starts act and waits until the only engine
-// has read the record with this key. Then it stores a decision in the record, so that the engine
+// meanwhile simulates a decision by a second engine. It starts the function act and waits until the only
+// engine has read the record with this key. Then it stores a decision in the record, so that the engine
 // continues with an outdated record. It returns the decision once act has returned.
 func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
 	e.T.Helper()
@@ -66,8 +66,8 @@ func TestAskingAgainDuringADecisionReturnsIt(t *testing.T) {
 	env.Equal("second", heard.PendingID)
 }
 
-// A person allows a call while its agent detaches the call. The approval lets the next identical
-// call run, once.
+// A person allows a call while its agent detaches the call. The allow leaves an approval, which lets the next
+// identical call run once.
 func TestAnAllowDuringADetachLeavesAnApproval(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)

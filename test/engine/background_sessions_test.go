@@ -123,7 +123,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	ada.Asks(by("ada", rig.Permission("bg", "1", "r", "@network"))).Drop()
 	env.Equal("front", env.Stored("bg.1").Record.Foreground)
 
-	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // the sessions whose and open name no user, so they may belong to different users
+	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // a session without a user may belong to another user
 	ada.Gets(by("zoe", rig.Lookup("front", "")))
 	s, err := ada.Holds("front")
 	env.NoError(err)

@@ -46,8 +46,9 @@ func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 		return true
 	}
 
-	// hears waits for a condition for less time than a cached value stays in use, so that only a watch can
-	// report the change in time. A check that starts in time may end later, because the machine may be busy.
+	// hears waits for a condition. It waits less long than a cached value stays in use, so that only a watch
+	// can report the change in time. A check that starts in time may end later, because the machine may be
+	// busy.
 	hears := func(event string, holds func() bool) {
 		for end := time.Now().Add(10 * time.Second); ; <-time.After(rig.Tick) {
 			inTime := time.Now().Before(end)

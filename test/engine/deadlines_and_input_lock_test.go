@@ -23,8 +23,9 @@ func timeouts(connected, disconnected, voice int) string {
 	return string(data)
 }
 
-// When a request is sent, its kind, its session and the session's input lock choose its timeout. Each case
-// runs with the default settings, with timeouts in the settings, and with the environment variable.
+// The timeout of a request depends on its kind, its session and the session's input lock at the time of
+// sending. Each case runs with the default settings, with timeouts in the settings, and with the environment
+// variable.
 func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {

@@ -131,8 +131,8 @@ func TestAnApprovalAllowsOneOfManyCalls(t *testing.T) {
 	env.Equal(1, n)
 }
 
-// A detached call leaves no approval if a person denies it or revokes its approval. A person must
-// decide about the next identical call.
+// If a person denies a detached call or revokes its approval, no approval is left. A person must decide about
+// the next identical call.
 func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -56,9 +56,9 @@ func loggedLines(all []schemas.LoggedRequest) []string {
 	return lines
 }
 
-// The log lists the requests whose records are gone, newest first, on pages of any length. A row has
-// the request if the log has it, its aftermath, and no decision if the log has none. A request that
-// was decided at once is not listed, and neither is a request that still has a record.
+// The log lists the requests whose records are gone, newest first, on pages of any length. A row contains the
+// request and the decision if the log has them, and the aftermath. Requests that were decided at once, and
+// requests that still have a record, are not listed.
 func TestTheHistoryGoesOnInTheLog(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -161,8 +161,8 @@ func TestTheHistoryOfTheLogIsExact(t *testing.T) {
 	env.Refusal(env.Conn(roles.ConnectorID("terminal")).CallInto(env.Ctx, schemas.QuerySubject("terminal", schemas.QueryHistory), q, &page), schemas.CodeValidation)
 }
 
-// A page reads a limited part of the log. A page still lists a decision with its question if the two
-// entries are far apart, and no later page lists that question as undecided.
+// A page reads only a limited part of the log. If the log entries of a question and its decision are far
+// apart, they still make one row, and no later page lists the question as undecided.
 func TestAPageOfTheLogIsBounded(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

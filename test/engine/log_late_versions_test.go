@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Hours after its decision, a record is written again several times, each time with one more aftermath.
-// The log has each entry once, although each version of the record repeats all entries, and the log's
-// check for duplicates no longer covers them.
+// Hours after its decision, a record is written again several times, each time with one more aftermath. Each
+// version brings all log entries again, and the log's check for duplicates no longer covers them. The log
+// still has each entry once.
 func TestLateVersionsOfARecordAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

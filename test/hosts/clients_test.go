@@ -88,7 +88,7 @@ func TestClients(t *testing.T) {
 			id := m.Pending("ask")
 			require.Regexp(t, `^h-[0-9a-f]{32}$`, id, "the id of the tool call is none of nod's")
 			require.NoError(t, a.cmd.Process.Kill())
-			_ = a.cmd.Wait() // it was killed
+			_ = a.cmd.Wait() // Wait fails, because the app was killed
 			a = starts("guard", call)
 			m.Kill()
 			m.StartNod()

@@ -77,8 +77,8 @@ type hookRun struct {
 	out, errs strings.Builder
 }
 
-// startHook starts a hook as its host does before it runs the command. The string id is the id of the tool
-// call in the session, and patience is the host's timeout for the hook.
+// startHook starts a hook as its host does before the host runs the command. The string id is the id of the
+// tool call in the session, and patience is the host's timeout for the hook.
 func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hookRun {
 	h := &hookRun{t: t, gate: g, command: command}
 	h.cmd = m.Command("hook", g.host, "--host-timeout", patience)

@@ -36,8 +36,8 @@ func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	}
 }
 
-// TestAHookForTurnsThatCannotBeRunLeavesTheTurn: a hook for the end of a turn refuses nothing, because Claude
-// Code would take the refusal for its next prompt.
+// TestAHookForTurnsThatCannotBeRunLeavesTheTurn: if nod does not understand a hook command for the end of a
+// turn, it refuses nothing, because Claude Code would take the refusal for its next prompt.
 func TestAHookForTurnsThatCannotBeRunLeavesTheTurn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

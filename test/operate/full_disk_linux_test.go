@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// smallDisk is the size of a file system of 64 MB. On this file system, nod's reserve has 4 MB.
+// smallDisk limits a file system to 64 MB. nod's reserve on it is then 4 MB.
 const smallDisk = "size=64m"
 
 // Other programs fill the disk of a running nod. nod refuses new requests with the reason, still decides

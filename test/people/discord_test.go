@@ -94,8 +94,8 @@ func (w *discordWorld) connected() {
 	require.Eventually(w.T, func() bool { return w.Connected() > 0 }, rig.Patience, rig.Tick)
 }
 
-// A person pairs by sending the command /nod with the code of nod pair on a server, and may answer from
-// then on. If a request is answered elsewhere, the outcome replaces the buttons of its message.
+// On a Discord server, a person pairs by the command /nod with the code that nod pair prints, and may answer
+// from then on. If a request is answered elsewhere, the outcome replaces the buttons of its message.
 func TestPairingOnDiscord(t *testing.T) {
 	t.Parallel()
 	w := newDiscord(t, "", `"token_file": "DIR/bot"`)
@@ -131,8 +131,8 @@ func TestPairingOnDiscord(t *testing.T) {
 }
 
 // A worker is killed with SIGKILL at some point while it shows a question. The next worker leaves one
-// message, because Discord sends a message with a known nonce only once. A press that the killed worker
-// did not submit does not count. The next press counts once.
+// message, because Discord sends only one message for each nonce. A press that the killed worker did not
+// submit does not count. The next press counts once.
 func TestAKilledWorkerOfDiscord(t *testing.T) {
 	t.Parallel()
 	for point, fault := range map[string]discordtest.Fault{

@@ -86,8 +86,8 @@ func escalating(t *testing.T, settings string) (*rig.Env, *prompts) {
 	return env, takesPrompts(env)
 }
 
-// The times of a request's escalation steps are fixed when it is made. No step changes its deadline
-// or allows it. All people who were asked get its outcome.
+// The times of a request's escalation steps are fixed when the request is made. No step changes the request's
+// deadline or allows the request. All people who were asked get the outcome.
 func TestARequestGoesToTheNextPeople(t *testing.T) {
 	t.Parallel()
 	env, got := escalating(t, onCall("", 4, 8))
@@ -166,8 +166,8 @@ func TestAnswersRaceTheNextStep(t *testing.T) {
 	}
 }
 
-// During quiet hours a person's phone gets no prompt, and the phone of a stand-in gets it at once.
-// A question without a stand-in waits. Quiet hours decide nothing.
+// During quiet hours a person's phone gets no prompt, and the phone of the person's stand-in gets the prompt
+// at once. A question without a stand-in waits. Quiet hours decide nothing.
 func TestQuietHoursLeaveAQuestionToTheStandIn(t *testing.T) {
 	t.Parallel()
 	always := `, "time_zone": "UTC", "quiet": [{"from": "00:00", "to": "00:00"}]`

@@ -142,7 +142,7 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // replaces characters that a terminal would combine by their visible marks; nil if there are none
+		also          *strings.Replacer // puts visible marks in place of characters that a terminal would combine; nil if there are none
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},

@@ -58,7 +58,8 @@ func TestAStandingAnswerIsGivenOnThePhone(t *testing.T) {
 	require.NotEqual(t, schemas.ByHuman, d.By.Kind, "no approver is asked again")
 }
 
-// A risky call needs the code word on the phone. nod then removes the word from the chat.
+// If an approver allows a risky call on the phone, nod demands the code word, and then removes the word from
+// the chat.
 func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)

@@ -272,15 +272,15 @@ func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// deaths maps each moment of a worker's death before it stores the handle of its message to a
-// carrier that calls die at that moment.
+// deaths has the moments at which a worker may die before it stores the handle of its message. The function
+// of each moment returns a carrier that calls die at that moment.
 var deaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before it is sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(die, nil) },
 	"after it was sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(nil, die) },
 }
 
-// laterDeaths is like deaths, for the moments after a worker has stored the handle of its message
-// and before it stores that the message has buttons.
+// laterDeaths is like deaths, for moments after the worker has stored the handle of its message, and before
+// it has stored that the message has buttons.
 var laterDeaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before its choices are added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revise: die} },
 	"after its choices were added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revised: die} },

@@ -156,7 +156,8 @@ func TestADeniedOrWithdrawnCallDoesNotStart(t *testing.T) {
 	startsNot(env, ada, requests[0])
 }
 
-// A call that was allowed does not start if a rule denies it by then, or if its permission is revoked.
+// A call that was allowed does not start if a rule denies it in the meantime, or if its permission is
+// revoked.
 func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)

@@ -9,7 +9,7 @@ import (
 )
 
 // ofSecurity returns settings by which a member of the group security must allow each call. The strings in
-// members are the group's people, and condition adds JSON members to the condition.
+// members are the group's people. The string condition adds JSON members to the entry of confirm.
 func ofSecurity(condition string, members ...string) string {
 	groups := `"groups": [{"name": "security", "people": ["` + strings.Join(members, `", "`) + `"]}]}`
 	return `{"permissions": {"confirm": [{"risk": "low", "people": ["security"]` + condition + `}]}, ` + strings.TrimSuffix(people, "}") + `, ` + groups + `}`

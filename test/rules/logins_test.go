@@ -27,8 +27,8 @@ const annsLogin = `, {"connector": "web", "user_id": "` + issuer + `|s-ann"}`
 // annsMail is an identity by a claim that Ann can change, so a member by login could be Ann herself.
 const annsMail = `, {"connector": "web", "user_id": "` + issuer + `|email=ann@example.com"}`
 
-// loggedIn returns a function by which a person allows a question. The issuer has checked the person and
-// these groups some time ago.
+// loggedIn returns a function by which a person of the issuer allows a question. The duration ago is the time
+// since the issuer checked the person and these groups.
 func loggedIn(env *rig.Env, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
 	return shownAs(env, "Cleo", subject, ago, groups...)
 }

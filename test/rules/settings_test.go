@@ -95,7 +95,7 @@ func TestInvalidSettingsAreRefusedWithTheFaultsPath(t *testing.T) {
 	env.Agent("ada").Asks(rig.Deploy("S", ""))
 }
 
-// Engines do not apply invalid settings that are in the store without a check.
+// Engines do not apply invalid settings that were stored without a check.
 func TestInvalidStoredSettingsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

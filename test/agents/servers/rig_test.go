@@ -147,7 +147,7 @@ func (m *model) runs(command string) {
 	m.command = command
 }
 
-// heard waits for the result of the command, and returns the result in the agent's words.
+// heard waits for the result of the command, and returns the result as the agent sent it.
 func (m *model) heard(t *testing.T) string {
 	t.Helper()
 	select {

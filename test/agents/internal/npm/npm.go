@@ -17,7 +17,7 @@ type Agent struct {
 	Name, Package, Version, Program string
 }
 
-// The agents for tests without nod's hook. Each agent has one fixed version.
+// These agents are for tests without nod's hook. Each agent has one fixed version.
 var (
 	OpenCode = Agent{"opencode", "opencode-ai", "1.18.33", "opencode"}
 	Kilo     = Agent{"kilo", "@kilocode/cli", "7.7.7", "kilo"}
