@@ -124,7 +124,7 @@ func TestResumeContinuesADeferredRun(t *testing.T) {
 	said, err := resume.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, resume.Start())
-	defer func() { _ = resume.Process.Kill() }() // fails unless the test has failed
+	defer func() { _ = resume.Process.Kill() }() // Kill fails if the process has ended
 	waiting, err := bufio.NewReader(said).ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, waiting, "waiting for toolu_1")
