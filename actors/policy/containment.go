@@ -119,10 +119,11 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 // Words returns the words of the command that runs in the container.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
-// RunInput returns a shell tool's input with a new command line. The new line starts the nod program by,
-// which asks the engine for the decision with this key and then runs the original line contained. words
-// are the words of the command that runs contained. ok is false if the input has no single text field for
-// the command, if a path of by is not clean and absolute, or if CheckServers refuses the servers of by.
+// RunInput returns a shell tool's input with a new command line. The new line starts the nod program that by
+// describes. The program asks the engine for the decision with this key, and then runs the original line
+// contained. The slice words has the words of the command that runs contained. ok is false if the input has
+// no single text field for the command, if a path of by is not clean and absolute, or if CheckServers refuses
+// the servers of by.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
 	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) || by.Creds != "" && !usable(by.Creds) || CheckServers(by.URL) != nil {

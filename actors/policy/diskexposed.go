@@ -22,10 +22,11 @@ const (
 	maxIgnoreFile = 64 << 10 // in bytes; if a .gitignore is longer, neither this file nor a .gitignore above it counts
 )
 
-// Exposed returns the files with secrets that a search, such as one by ripgrep, would show. The search
-// shows a file on the list of secrets if it names the file, directly or through a link, or if the file is
-// below one of its directories and neither hidden nor ignored. whole is false if the search has more than
-// maxWalked names or more than maxExposed such files, or if reading fails; files may then be incomplete.
+// Exposed returns the files with secrets that a search, such as one by ripgrep, would show. The search shows
+// a file on the list of secrets if the search names the file, directly or through a link. The search also
+// shows such a file below one of its directories if the file is neither hidden nor ignored. whole is false if
+// the search has more than maxWalked names or more than maxExposed such files, or if reading fails; files may
+// then be incomplete.
 func (ThisDisk) Exposed(p *Policy, s Search) (files []string, whole bool) {
 	return exposedAmong(p, s, maxWalked)
 }

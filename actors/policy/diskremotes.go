@@ -61,8 +61,9 @@ type gitSettings struct {
 var commitID = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // rewritingSigns are texts in git's settings that may change the address of a remote. ownSigns are texts that
-// may lead git to another place than the address says. They count only in a repository's own settings, to
-// which git does not add them by itself; a user's settings may have them for the user's network.
+// may lead git to another place than the address says. ownSigns count only in a repository's own settings,
+// because git does not add such a setting there by itself. In a user's settings they may be there for the
+// user's network.
 var (
 	rewritingSigns = []string{"insteadof", "[include", "vcs", "[remotes", "sshcommand", "curloptresolve", "\\"}
 	ownSigns       = []string{"proxy", "sslverify", "sslca"}

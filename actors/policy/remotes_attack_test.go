@@ -75,8 +75,8 @@ func TestNoSettingShowsAWrongRemote(t *testing.T) {
 	}
 }
 
-// A person never reads where a push goes if the words, other words of the line or other files of the
-// repository may lead it elsewhere.
+// nod names no destination of a push if the command's words, other words of the line or other files of the
+// repository may lead the push elsewhere.
 func TestAPushThatMayGoElsewhereNamesNoHost(t *testing.T) {
 	t.Parallel()
 	repo := t.TempDir()

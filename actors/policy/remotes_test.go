@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person reads to which host a push goes, as the repository's settings say; and never a wrong one.
+// A person reads the host to which a push goes, as the repository's settings say, and never a wrong host.
 func TestAPushNamesItsRemoteAndHost(t *testing.T) {
 	t.Parallel()
 	repo := t.TempDir()

@@ -24,8 +24,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// The function each runs a test with every version of an agent in host.Tested. pkg is the npm
-// package of the agent. If NOD_TEST_AGENTS is not set, the test is skipped.
+// The function each runs a test with every version of an agent in host.Tested. The string pkg is the agent's
+// npm package. The test is skipped if NOD_TEST_AGENTS is not set.
 func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, program string)) {
 	var agents []npm.Agent
 	for _, version := range host.Tested {
@@ -34,8 +34,7 @@ func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, prog
 	with(t, test, agents...)
 }
 
-// The function with runs a test with each of these agents. If NOD_TEST_AGENTS is not set, it
-// skips the test.
+// The function with runs a test with every given agent. The test is skipped if NOD_TEST_AGENTS is not set.
 func with(t *testing.T, test func(t *testing.T, program string), agents ...npm.Agent) {
 	dir := os.Getenv(npm.OptIn)
 	if dir == "" {

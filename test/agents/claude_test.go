@@ -17,7 +17,8 @@ import (
 
 const claudePackage = "@anthropic-ai/claude-code"
 
-// claude returns a command for Claude Code. program is Claude Code itself or a program that starts it.
+// claude returns a command for Claude Code. The string program is Claude Code itself or a program that
+// starts it.
 func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_API_KEY=none",
@@ -26,7 +27,8 @@ func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// installs returns a command that installs the hook for program: it depends on Claude Code's version.
+// installs returns a command that installs the hook for program, because the hook depends on Claude
+// Code's version.
 func (x *machine) installs(program string, flags ...string) *exec.Cmd {
 	c := x.command(x.nod, append([]string{"install", "claude-code", "--settings", x.claudeSettings()}, flags...)...)
 	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
@@ -41,7 +43,7 @@ func claudeShell(line string) call {
 	return call{"Bash", map[string]any{"command": line, "description": "leave a file"}}
 }
 
-// Claude Code asks a strictly installed hook before each tool call, also in print mode.
+// After a strict install, Claude Code asks the hook before each tool call, also in print mode.
 func TestClaudeCodeByStrictHook(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -89,8 +91,8 @@ func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	})
 }
 
-// Claude Code asks its user to approve a plan. A person answers through the hook: Claude Code
-// leaves the plan mode, or the model gets the person's objection.
+// Claude Code asks its user to approve a plan, and a person answers through the hook. After an allow
+// Claude Code leaves the plan mode; after a denial the model gets the person's words.
 func TestClaudeCodeAsksToApproveAPlan(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for said, heard := range map[string]string{"1": "approved your plan", "use go build": "keep planning: use go build"} {
@@ -109,8 +111,8 @@ func TestClaudeCodeAsksToApproveAPlan(t *testing.T) {
 	})
 }
 
-// In its mode auto, Claude Code denies a call by itself. A person allows the call through the hook, and
-// the call runs when the agent repeats it, once.
+// In the mode auto, Claude Code itself denies a call. If a person allows the call through the hook, the
+// call runs once when the agent repeats it.
 func TestClaudeCodeRepeatsACallThatItHadDenied(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		if strings.Contains(t.Name(), "2.1.329") {
@@ -161,7 +163,7 @@ func TestClaudeCodeIsResumed(t *testing.T) {
 	})
 }
 
-// A resumed run is deferred again at its next call.
+// A run that nod resume has continued ends again if its next call gets no answer in time.
 func TestClaudeCodeIsResumedTwice(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		m := newModel(t, claudeTouch)
@@ -182,10 +184,9 @@ func TestClaudeCodeIsResumedTwice(t *testing.T) {
 	})
 }
 
-// If the model makes several calls at once, --defer-after does not end the run: after a resume
-// Claude Code would not ask about the calls again, and would run the calls that its own rules
-// allow. Instead all calls are denied, and the model gets the text that the requests stay
-// open.
+// If the model makes several calls at once, --defer-after does not end the run, because a resumed Claude Code
+// would run, without asking, the calls that its own rules allow. Instead, all calls are denied, and the model
+// learns that the requests stay open.
 func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {
@@ -205,8 +206,8 @@ func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	})
 }
 
-// If Claude Code's own settings do not allow a call, Claude Code asks nod mcp, which is its
-// permission prompt tool.
+// Claude Code uses nod mcp as its permission prompt tool, and asks it about calls that its own settings
+// do not allow.
 func TestClaudeCodeByMCP(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -220,7 +221,7 @@ func TestClaudeCodeByMCP(t *testing.T) {
 }
 
 // claudeAsks runs Claude Code and answers its request to run a shell command. It requires that the
-// command ran only if it was allowed.
+// command ran after an allow, and only then.
 func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	a := x.starts(c)
 	r := x.asked(a)
@@ -230,10 +231,10 @@ func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	x.shows(answer, "said by Ann")
 }
 
-// claudeHosted installs the hook and runs Claude Code until the model has a result. It calls answer
-// with Claude Code's request. The test acts as Claude Code's host over the standard streams, and
-// answers no permission prompts. A host is necessary: in print mode without one, the model cannot use
-// AskUserQuestion, and version 2.1.197 calls no PermissionRequest hook.
+// claudeHosted installs the hook and runs Claude Code until the model has a result. It calls the
+// function answer with Claude Code's request. The test acts as Claude Code's host over the standard
+// streams, and answers no permission prompts. Claude Code needs a host, because without one the model
+// cannot use AskUserQuestion in print mode, and version 2.1.197 calls no PermissionRequest hook.
 func (x *machine) claudeHosted(program string, answer func(request), args ...string) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
 	args = append([]string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio"}, args...)
@@ -249,7 +250,7 @@ func (x *machine) claudeHosted(program string, answer func(request), args ...str
 	x.ends(a)
 }
 
-// Claude Code gives its model the notices of the session, with the user's prompt and after a call that a
+// Claude Code gives its model the session's notices, both with the user's prompt and after a call that a
 // person allowed with another input.
 func TestClaudeCodeTellsItsModelTheNotices(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {

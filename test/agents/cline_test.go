@@ -27,7 +27,8 @@ func (x *machine) cline(program string) *exec.Cmd {
 	return c
 }
 
-// Cline asks about each of two calls of one turn, and a denial of one leaves the other to its own answer.
+// Cline asks about each of two calls of one turn. After a denial of the first, the second still waits for
+// its own answer.
 func TestClineAsksAboutTwoCalls(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, clineTouch, call{clineTouch.tool, map[string]any{"commands": []string{"echo two > two", "true"}}}))
@@ -40,7 +41,7 @@ func TestClineAsksAboutTwoCalls(t *testing.T) {
 		x.starts(c)
 		ended := prompts(t, acp.NewClientSideConnection(editor{t: t}, in, out), "", x.project)
 		answered := map[string]bool{}
-		answer := map[string]string{"Bash": "deny", "acp_execute": "allow"} // no rule exists for a call with two commands
+		answer := map[string]string{"Bash": "deny", "acp_execute": "allow"} // nod names a call of several commands acp_execute, and not Bash
 		x.until("Cline asks twice", func() bool {
 			for _, r := range x.pending() {
 				if !answered[r.ID] {

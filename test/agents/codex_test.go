@@ -21,7 +21,7 @@ import (
 
 func codexShell(line string) call { return call{"exec_command", map[string]any{"cmd": line}} }
 
-// codex returns a command, of Codex or of nod, that uses this machine's Codex home.
+// codex returns a command of Codex or of nod, with the Codex home of this machine.
 func (x *machine) codex(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "CODEX_HOME="+x.codexHome())
@@ -47,8 +47,7 @@ func (x *machine) codexUsesTheModel() {
 	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
 }
 
-// codex exec never asks a user. It therefore asks nod about a shell command only if the hook was
-// installed with --strict.
+// codex exec never asks a user, so Codex asks nod about a shell command only after an install with --strict.
 func TestCodexByHook(t *testing.T) {
 	each(t, hook.Codex(), "@openai/codex", func(t *testing.T, program string) {
 		for answer := range answers {
@@ -120,9 +119,9 @@ func (x *machine) codexHooks(program string) []codexHook {
 	return nil
 }
 
-// Codex by its adapter for ACP asks about two calls at once. A denial of one ends the turn, so that the
-// other never runs: its request is withdrawn, and an allow said at once is refused, or shown as an allow of
-// a call that never ran.
+// Codex's adapter for ACP asks about two calls at once. A denial of the first call ends the turn, and the
+// second call never runs. nod refuses an allow of the second call, or shows afterwards that the call never
+// ran.
 func TestCodexByACPDropsTheOtherCall(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		escalated := func(line string) map[string]any {

@@ -15,9 +15,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// contains gives the machine the preset contained and a script in its project. The script
-// leaves the file ran in the project, tries to leave a file outside the project, and prints
-// the secret of the project.
+// contains puts the preset contained into force and writes a script into the project. The script leaves the
+// file ran in the project, tries to leave a file outside the project, and prints the project's secret.
 func (x *machine) contains() (script, outside string) {
 	if level, err := contain.Support(); level != contain.Namespaces {
 		x.t.Skipf("left out: this machine cannot contain commands: %v", err)
@@ -31,7 +30,7 @@ func (x *machine) contains() (script, outside string) {
 	return "bash task.sh", outside
 }
 
-// inPath puts nod into the PATH of an agent's command, as nod's package does.
+// inPath adds nod's directory to the PATH of an agent's command, because an installed nod is in the PATH.
 func (x *machine) inPath(c *exec.Cmd) *exec.Cmd {
 	c.Env = append(c.Env, "PATH="+filepath.Dir(x.nod)+":"+os.Getenv("PATH"))
 	return c

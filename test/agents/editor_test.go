@@ -16,7 +16,7 @@ import (
 // editor is an ACP client. It fails the test if it gets a permission request, because nod acp must
 // send such requests to nod.
 type editor struct {
-	acp.Client // nil: no test calls the methods that editor does not define
+	acp.Client // nil, because no test calls the methods that editor does not define
 	t          *testing.T
 }
 
@@ -27,9 +27,9 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// silentEditor is an editor that never answers a permission request, and notes each in asked.
+// silentEditor is an editor that answers no permission request. It reports each request on the channel asked.
 type silentEditor struct {
-	acp.Client // nil, as in editor
+	acp.Client // nil, as in the type editor
 	asked      chan<- struct{}
 }
 
@@ -41,9 +41,8 @@ func (e silentEditor) RequestPermission(ctx context.Context, _ acp.RequestPermis
 
 func (silentEditor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// edits runs c, a command of nod acp with an agent. If method is not empty, edits logs in by
-// that method. Then edits sends a prompt and answers the agent's request. When the agent has
-// ended, edits returns the request.
+// edits runs c, which is nod acp with an agent, and logs in if method is not empty. It sends a prompt
+// and answers the agent's request. When the agent has ended, edits returns the request.
 func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)
@@ -59,9 +58,9 @@ func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	return r
 }
 
-// editsAgain runs c, a command of nod acp --turns with an agent. It sends a prompt, allows the agent's
-// request, and answers the question about the end of that turn. It requires that the model gets these
-// words, and that the end of their turn is asked about too.
+// editsAgain runs c, which is nod acp --turns with an agent. It sends a prompt, allows the agent's
+// request, and replies to the question at the end of the turn. It requires that the model gets the
+// reply, and that the end of the next turn is a question too.
 func (x *machine) editsAgain(c *exec.Cmd, method string) {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)
@@ -83,7 +82,7 @@ func (x *machine) editsAgain(c *exec.Cmd, method string) {
 	assert.Empty(x.t, x.pending())
 }
 
-// prompts opens a session in dir and sends a prompt. At the end of the prompt's turn, the channel gets
+// prompts opens a session in dir and sends a prompt. When the prompt's turn is over, the channel gets
 // the error of the turn, or nil.
 func prompts(t *testing.T, conn *acp.ClientSideConnection, method, dir string) <-chan error {
 	conn.SetLogger(slog.New(slog.DiscardHandler))

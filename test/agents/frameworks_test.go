@@ -15,9 +15,9 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// The adapters of the TypeScript client, with the real frameworks and a fake model: an allow runs the tool,
-// an edit runs it with the edited input, and the model reads the words of a denial. The tool's call of
-// LangChain and of Mastra is made without their agents.
+// The adapters of the TypeScript client run with the real frameworks and a fake model. An allow runs the
+// tool, an edit runs it with the edited input, and after a denial the model gets the person's words. For
+// LangChain and Mastra the test calls the tool without their agents.
 func TestFrameworkAdapters(t *testing.T) {
 	dir := os.Getenv(npm.OptIn)
 	if dir == "" {
@@ -29,7 +29,7 @@ func TestFrameworkAdapters(t *testing.T) {
 	require.NoError(t, err)
 	program, err := os.ReadFile("frameworks/app.mjs")
 	require.NoError(t, err)
-	app := filepath.Join(dir, "app.mjs") // the program finds the frameworks beside it
+	app := filepath.Join(dir, "app.mjs") // the program must be beside the frameworks to find them
 	require.NoError(t, os.WriteFile(app, program, 0o600))
 
 	x := newMachine(t, newModel(t, call{"unused", nil}))
@@ -75,7 +75,7 @@ func (x *machine) servesHTTP() (url string) {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
 	stop := start(x.t, c)
-	x.t.Cleanup(func() { stop(); _ = c.Wait() }) // it was killed
+	x.t.Cleanup(func() { stop(); _ = c.Wait() }) // Wait fails, because stop kills the process
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(x.t, err)
 	_, url, ok := strings.Cut(strings.TrimSpace(line), " is up on ")

@@ -16,28 +16,30 @@ const geminiPackage = "@google/gemini-cli"
 
 var geminiTouch = geminiShell(touch)
 
-// geminiShell is a call of the shell tool of Gemini CLI, and of Qwen Code, which grew out of it.
+// geminiShell returns a call of the shell tool of Gemini CLI. Qwen Code has the same tool, because it
+// is based on Gemini CLI.
 func geminiShell(line string) call {
 	return call{"run_shell_command", map[string]any{"command": line, "description": "leave a file", "is_background": false}}
 }
 
-// gemini returns a command for Gemini CLI. program is Gemini CLI itself or a program that starts it.
+// gemini returns a command for Gemini CLI. The string program is Gemini CLI itself or a program that
+// starts it.
 func (x *machine) gemini(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "GOOGLE_GEMINI_BASE_URL="+x.model.URL, "GEMINI_API_KEY=none", "GEMINI_CLI_TRUST_WORKSPACE=true",
-		"GEMINI_MODEL=gemini-2.5-flash") // without this, Gemini CLI asks a model to choose a model
+		"GEMINI_MODEL=gemini-2.5-flash") // without GEMINI_MODEL, Gemini CLI asks a model to choose a model
 	return c
 }
 
-// geminiUsesAKey makes Gemini CLI log in with an API key instead of asking the user how.
+// geminiUsesAKey makes Gemini CLI log in with an API key, so that it does not ask the user how to log in.
 func (x *machine) geminiUsesAKey() {
 	settings := filepath.Join(x.home, ".gemini", "settings.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
 	require.NoError(x.t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
 }
 
-// Gemini CLI asks its hook even without a terminal and with --yolo, a flag that makes it run every
-// call without asking its user.
+// Gemini CLI asks its hook even without a terminal and with --yolo. With this flag it runs every call
+// without asking its user.
 func TestGeminiByHook(t *testing.T) {
 	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
 		for answer := range answers {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// If a hook is killed while it waits, the host does not run the call, and nod withdraws the hook's
-// request. If the hook's program is missing, the host does not run the call either.
+// If the hook is killed while it waits, the host does not run the call, and nod withdraws the
+// hook's request. If the program of the hook is missing, the host does not run the call either.
 func TestNoCallRunsIfItsHookIsKilledOrMissing(t *testing.T) {
 	for how, gone := range map[string]func(x *machine, c *exec.Cmd) *agent{
 		"killed": func(x *machine, c *exec.Cmd) *agent {

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// binary builds nod once, in the directory of the agent programs. It returns the path of nod.
+// binary builds nod once, in the directory of the agent programs, and returns nod's path.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(os.Getenv(npm.OptIn), "nod")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/nod").CombinedOutput()
@@ -31,8 +31,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// machine is a user's machine with a running nod, a home directory and a project. From the test's
-// environment its programs get only PATH.
+// machine is a user's machine with a running nod, a home directory and a project. Its programs get no
+// variable of the test's environment except PATH.
 type machine struct {
 	t                       *testing.T
 	nod, home, project, ran string // paths; ran is the file that touch creates
@@ -66,7 +66,7 @@ func (x *machine) killNod() {
 	_ = x.up.Wait()
 }
 
-// says starts a program and waits until it prints a line that contains want. It returns that line.
+// says starts a program, waits until it prints a line that contains want, and returns that line.
 func (x *machine) says(c *exec.Cmd, want string) string {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
@@ -84,8 +84,8 @@ func (x *machine) says(c *exec.Cmd, want string) string {
 	}
 }
 
-// command returns a command of this machine, not started yet. Its HTTP proxy is the fake model, which
-// refuses requests to other hosts.
+// command returns a command of this machine without starting it. The command's HTTP proxy is the fake
+// model, which refuses requests to other hosts.
 func (x *machine) command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(program, args...)
 	c.Dir = x.project
@@ -97,7 +97,7 @@ func (x *machine) command(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// does runs a nod command and requires that it succeeds. It returns the command's stdout.
+// does runs a nod command, requires that it succeeds, and returns its stdout.
 func (x *machine) does(args ...string) string {
 	c := x.command(x.nod, args...)
 	var out, errs bytes.Buffer
@@ -116,8 +116,8 @@ type agent struct {
 
 const patience = 2 * time.Minute
 
-// start starts a program in a new process group. stop kills the whole group, because child processes
-// may outlive the program. If the test does not call stop within 4*patience, start kills the group.
+// start starts a program in a new process group. The returned function kills the whole group, because
+// child processes may outlive the program. After 4*patience, start itself kills the group.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
@@ -126,8 +126,8 @@ func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	return func() { latest.Stop(); kill() }
 }
 
-// starts starts an agent program. The end of the test kills the program and its child processes. If
-// the test has failed, it logs their output.
+// starts starts an agent program. At the end of the test it kills the program and its child processes,
+// and logs their output if the test has failed.
 func (x *machine) starts(c *exec.Cmd) *agent {
 	a := &agent{ended: make(chan struct{})}
 	if c.Stderr = &a.errs; c.Stdout == nil {
@@ -182,8 +182,8 @@ type request struct {
 // tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// The method until polls the condition so until the condition is true. It fails the test after
-// the time patience. what describes the condition.
+// The method until polls the condition so. If the condition is not true within patience, the test
+// fails with the text what.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()
@@ -197,8 +197,8 @@ func (x *machine) until(what string, so func() bool) {
 	}
 }
 
-// asked waits until an agent has a pending request, and returns the request. If several requests are
-// pending, it fails the test.
+// asked waits until an agent has a pending request, and returns the request. If there are several, the
+// test fails.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {
@@ -221,15 +221,15 @@ func (x *machine) history() (all []json.RawMessage) {
 	return all
 }
 
-// answers contains the nod commands by which tests answer requests. The value is true if the tool call
-// then runs.
+// answers has the nod commands with which tests answer requests. The value is true if the tool call runs
+// after this command.
 var answers = map[string]bool{"allow": true, "deny": false}
 
 // touch is a shell command that creates the file ran in the project.
 const touch = "echo yes > ran"
 
-// shows checks the result after the agent has ended. After an allow, the command touch must have run.
-// After a deny, it must not have run, and the model must have got a text that contains refusal.
+// shows checks the result of an answer after the agent has ended. After an allow, the command touch must have
+// run. After a denial, it must not have run, and the model must have got a text that contains refusal.
 func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// matrixCase is a column of the matrix. The function run returns the result.
+// matrixCase is a column of the matrix. The function run runs the case and returns the text of its cell.
 type matrixCase struct {
 	name string
 	run  func(s *scene) string
@@ -38,7 +38,8 @@ func matrixCases() []matrixCase {
 	}
 }
 
-// The preset allows one file and a rule denies another. The model gets only the content of the first.
+// The preset allows the agent to read one file, and a rule denies another file. The model gets only the
+// content of the allowed file.
 func reads(s *scene) string {
 	s.applies(`{"permissions":{"deny":["Read(hidden.txt)"]}}`)
 	for _, name := range []string{"plain", "hidden"} {
@@ -100,7 +101,7 @@ func outlastsTheHost(s *scene) string {
 	return yes(len(open) == 1 && open[0].ID == q.ID, "the question is withdrawn")
 }
 
-// shortens lowers the time limit of the installed hook from one day to 20 s.
+// shortens changes the time limit of the installed hook from one day to 20 s.
 func (s *scene) shortens() {
 	s.edited = true
 	found := false
@@ -134,7 +135,7 @@ func losesItsHost(s *scene) string {
 	r := s.begins([]call{s.shell(touch)})
 	s.asksOnce(r)
 	for _, pid := range s.programs(r.pid) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // fails if the process has ended with its parent
+		_ = syscall.Kill(pid, syscall.SIGKILL) // fails if the process has ended together with its parent
 	}
 	return s.withdrawn(r)
 }
@@ -150,10 +151,10 @@ func losesItsHook(s *scene) string {
 	return result
 }
 
-// withdrawn requires that the call did not run. The result says whether nod notices that the agent no longer
-// waits.
+// withdrawn requires that the call did not run. Its result says whether nod has withdrawn the question of the
+// agent, which no longer waits.
 func (s *scene) withdrawn(r *run) string {
-	end := time.Now().Add(45 * time.Second) // nod waits half a minute for a server that is gone
+	end := time.Now().Add(45 * time.Second) // nod waits half a minute for a server that does not answer
 	open := 1
 	s.until("the question is withdrawn", func() bool {
 		open = len(s.pending())
@@ -228,11 +229,11 @@ func lasts(s *scene) string {
 	return yes(asked == 0 && s.left("ran") == "yes\nyes\n", "the same call is asked again")
 }
 
-// The model makes two calls in one message. A person allows the second and denies the first.
+// The model makes two calls in one message. A person allows the second call and denies the first.
 func asksTwice(s *scene) string {
 	r := s.begins([]call{s.shell(touch), s.shell("echo two > two")})
 	s.question(r, 1, patience)
-	s.question(r, 2, 10*time.Second) // some agents ask one after another
+	s.question(r, 2, 10*time.Second) // some agents ask about the second call only after the first
 	together := len(s.pending())
 	s.until("the turn is over", func() bool {
 		for _, q := range s.pending() {
@@ -243,7 +244,7 @@ func asksTwice(s *scene) string {
 		}
 		for _, q := range s.pending() {
 			if strings.Contains(string(q.Details), touch) && (together < 2 || s.left("two") != "") {
-				_, _ = s.tries("deny", q.ID) // fails if its agent has given it up meanwhile
+				_, _ = s.tries("deny", q.ID) // fails if the agent has given up the request
 			}
 		}
 		return r.over()
@@ -252,7 +253,7 @@ func asksTwice(s *scene) string {
 	return yes(s.left("two") == "two\n", "a denial ends the turn with its other calls")
 }
 
-// programs returns a process and all that it has started, but for those of nod.
+// programs returns a process and all processes below it, without those of nod.
 func (s *scene) programs(root int) []int {
 	all := []int{root}
 	for i := 0; i < len(all); i++ {

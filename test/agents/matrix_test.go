@@ -20,16 +20,17 @@ import (
 
 var update = flag.Bool("update", false, "write the results of TestMatrix into docs/agents.md")
 
-// scene is one case of the matrix: a machine with an agent that has not started yet.
+// scene is one case of the matrix: a machine and an agent that is not started yet.
 type scene struct {
 	*machine
 	way
 	program string
 }
 
-// Each way runs every case with the real agent, and its row in docs/agents.md has the results. The files
-// that the agent's tools made show which calls ran. A result is "yes", "no: WHY", or "not carried" if the
-// way has no means for it. A call that ran and must not have run fails the test, whatever the page says.
+// Each way of connecting an agent runs every case with the real agent, and its row in docs/agents.md must
+// have the results. A result is "yes", "no: WHY", or "not carried" if the way cannot do the case. The files
+// of the agent's tool calls show which calls ran. If a call runs that must not run, the test fails,
+// whatever the page says.
 func TestMatrix(t *testing.T) {
 	for _, w := range ways() {
 		t.Run(strings.ReplaceAll(w.title, "`", ""), func(t *testing.T) {
@@ -57,15 +58,16 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// begins makes the model call first and then, after the results, then. It starts the agent.
+// begins starts the agent. The model makes the calls in first and, after all their results, the calls in
+// then.
 func (s *scene) begins(first []call, then ...call) *run {
 	s.model.calls, s.model.then = first, then
 	s.rig.installs(s.machine, s.program)
 	return s.runs(s.machine, s.program)
 }
 
-// question waits until the agent has asked n questions, and returns them. If its turn is over before, or if
-// it asks fewer within the time limit, it returns those that there are.
+// question waits until the agent has asked n questions, its turn is over or the time limit has passed. It
+// returns the pending questions.
 func (s *scene) question(r *run, n int, limit time.Duration) (all []request) {
 	end := time.Now().Add(limit)
 	s.until("the agent asks", func() bool {
@@ -76,7 +78,7 @@ func (s *scene) question(r *run, n int, limit time.Duration) (all []request) {
 	return all
 }
 
-// asksOnce waits for the only question of the agent.
+// asksOnce waits for the agent's only question.
 func (s *scene) asksOnce(r *run) request {
 	all := s.question(r, 1, patience)
 	require.Len(s.t, all, 1, "the agent's questions")
@@ -88,7 +90,8 @@ func (s *scene) stops(r *run) {
 	s.until("the turn is over", func() bool { return r.over() || r.hasEnded() })
 }
 
-// stopsOrAsks waits until the agent's turn is over, or until it asks its own user.
+// stopsOrAsks waits until the agent's turn is over or the agent asks its own user. It reports whether the
+// agent asks.
 func (s *scene) stopsOrAsks(r *run) (alone bool) {
 	s.until("the turn is over", func() bool {
 		alone = r.alone != nil && r.alone()
@@ -97,7 +100,7 @@ func (s *scene) stopsOrAsks(r *run) (alone bool) {
 	return alone && !r.over()
 }
 
-// left returns the content of a file that a call leaves in the project, and "" if there is none.
+// left returns the content of a file in the project, or "" if the file does not exist.
 func (s *scene) left(name string) string {
 	text, err := os.ReadFile(filepath.Join(s.project, name))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -106,7 +109,7 @@ func (s *scene) left(name string) string {
 	return string(text)
 }
 
-// nothingRan requires that the call of touch did not run.
+// nothingRan requires that the command touch did not run.
 func (s *scene) nothingRan() {
 	require.Empty(s.t, s.left("ran"), "the call ran, and no person has allowed it")
 }
@@ -118,13 +121,13 @@ func (s *scene) applies(settings string) {
 	s.does("settings", "apply", path)
 }
 
-// tries runs a nod command, and reports whether it succeeds.
+// tries runs a nod command. It returns the output, and whether the command succeeded.
 func (s *scene) tries(args ...string) (out string, ok bool) {
 	said, err := s.command(s.nod, args...).CombinedOutput()
 	return string(said), err == nil
 }
 
-// yes returns "yes" if so is true, and otherwise "no: " with the reason.
+// yes returns "yes" if so is true, and otherwise "no: " with the text why.
 func yes(so bool, why string) string {
 	if so {
 		return "yes"
@@ -132,7 +135,7 @@ func yes(so bool, why string) string {
 	return "no: " + why
 }
 
-// posts sends a body to one of the agent's own servers, and decodes its reply.
+// posts sends a body to the agent's own server, and decodes the reply.
 func (x *machine) posts(url, body string, into any) {
 	resp, err := http.Post(url, "application/json", strings.NewReader(body))
 	require.NoError(x.t, err)
@@ -141,7 +144,7 @@ func (x *machine) posts(url, body string, into any) {
 	require.NoError(x.t, json.NewDecoder(resp.Body).Decode(into))
 }
 
-// The rows of the matrix stand between these lines of docs/agents.md.
+// The matrix stands between these marks of docs/agents.md.
 const (
 	matrixPage  = "../../docs/agents.md"
 	matrixBegin = "<!-- matrix -->\n"
@@ -185,7 +188,7 @@ func matrixRowOf(t *testing.T, w way) string {
 	return rows[w.title]
 }
 
-// writeMatrixRow replaces the row of a way in the page. The rows of other ways stay.
+// writeMatrixRow replaces one way's row in the page and keeps all other rows.
 func writeMatrixRow(t *testing.T, w way, row string) {
 	head, tail, rows := matrixRows(t)
 	rows[w.title] = row

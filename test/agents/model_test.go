@@ -20,20 +20,20 @@ type call struct {
 	input map[string]any
 }
 
-// model is a fake language model with the APIs of three providers. When an agent offers the
-// tool of the first call, the model makes all its calls in one answer. When it gets the result
-// of a call, it stores the result and ends the turn. The model is also the HTTP proxy of the
-// agent, and as a proxy refuses all traffic.
+// model is a fake language model with the APIs of three providers. If an agent offers the tool of
+// the first call, the model makes all its calls in one answer. It stores the results of its calls
+// and, when it has them all, makes the calls in then or ends the turn. The model is also the agent's
+// HTTP proxy, which refuses all traffic.
 type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
-	then  []call // the calls of a second message, made once the model has all results of the first
-	whole bool   // the model refuses requests for a stream, so that the agent asks for one JSON answer
+	then  []call // the calls of a second answer, after all results of the first
+	whole bool   // the model refuses streams, so that the agent asks for one JSON answer
 
 	mu   sync.Mutex
 	last string   // the agent's last request that offered tools
-	told []string // the results of the calls, as the agent sent them
+	told []string // the results of calls, as the agent sent them
 	seen []string // the requests of the agent, one line each
 }
 
@@ -49,7 +49,7 @@ func newModel(t *testing.T, calls ...call) *model {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
-		server.CloseClientConnections() // an agent that was killed may have left a connection open
+		server.CloseClientConnections() // a killed agent may have left a connection open
 		server.Close()
 		if t.Failed() {
 			t.Logf("the model was asked:\n%s", strings.Join(m.seen, "\n"))
@@ -59,15 +59,15 @@ func newModel(t *testing.T, calls ...call) *model {
 	return m
 }
 
-// turn contains the data in an agent's request that the model needs: the names of the offered tools,
-// and the results of calls so far.
+// turn is the part of an agent's request that the model needs: the names of the offered tools, and
+// the results of earlier calls.
 type turn struct {
 	tools, results []string
-	whole          bool // the answer must be one JSON value, not a stream of events
+	whole          bool // the agent wants one JSON value instead of a stream of events
 }
 
 // serve returns the handler for the API of one provider. The function read converts a request to a
-// turn. The function write writes an answer: the calls or, if there are none, the end of the turn.
+// turn. The function write writes the model's calls or, without calls, the end of the turn.
 func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, []call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -141,11 +141,11 @@ func event(w io.Writer, name string, data map[string]any) {
 	fmt.Fprintf(w, "data: %s\n\n", text(data))
 }
 
-// text returns a value in JSON.
+// text returns a value as JSON.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
-		return "{}" // impossible, because the values of the tests can be encoded
+		return "{}" // impossible, because the tests use only values that JSON can encode
 	}
 	return string(out)
 }

@@ -23,10 +23,10 @@ const otherPlugin = `export default {
 };
 `
 
-// openClawAsksNod makes OpenClaw use the fake model, and installs nod's plugin.
+// openClawAsksNod configures OpenClaw for the fake model, and installs nod's plugin.
 func (x *machine) openClawAsksNod() { x.openClawHas("{}") }
 
-// openClawHas is openClawAsksNod with these settings of plugins.
+// openClawHas is like openClawAsksNod, with these settings of plugins.
 func (x *machine) openClawHas(plugins string) {
 	settings := filepath.Join(x.home, ".openclaw", "openclaw.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
@@ -39,7 +39,7 @@ func (x *machine) openClawHas(plugins string) {
 	x.does("install", "openclaw")
 }
 
-// openClaw returns a command for one turn of OpenClaw without its gateway.
+// openClaw returns a command that runs one turn of OpenClaw without its gateway.
 func (x *machine) openClaw(program string) *exec.Cmd {
 	bin, err := npm.NewNode(os.Getenv(npm.OptIn))
 	require.NoError(x.t, err)
@@ -48,7 +48,8 @@ func (x *machine) openClaw(program string) *exec.Cmd {
 	return c
 }
 
-// OpenClaw asks nod's plugin before every call, and runs an input that a person has changed.
+// OpenClaw asks nod's plugin before every call. If a person changes a call's input, OpenClaw runs
+// the changed input.
 func TestOpenClawByHook(t *testing.T) {
 	each(t, hook.OpenClaw(), npm.OpenClaw, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -63,7 +64,7 @@ func TestOpenClawByHook(t *testing.T) {
 				x.shows(answer, "said by Ann")
 			})
 		}
-		// A person removes an argument, and another plugin changes the command.
+		// A person removes an argument, although another plugin changes the command.
 		t.Run("edit", func(t *testing.T) {
 			x := newMachine(t, newModel(t, call{"exec", map[string]any{"command": "./absent", "workdir": t.TempDir()}}))
 			other := filepath.Join(x.home, "other.ts")

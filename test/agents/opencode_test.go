@@ -14,18 +14,20 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// openCodeSettings makes OpenCode, and Kilo, use a model with the Messages API at an address.
+// openCodeSettings are settings for OpenCode or Kilo. Their only model is the fake model at some address,
+// which has Anthropic's Messages API.
 const openCodeSettings = `{
   "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
   "provider": {"fake": {"npm": "@ai-sdk/anthropic", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},
     "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}}
 }`
 
-// openCodeOff are environment variables without the program's name. They turn off what needs other hosts.
+// openCodeOff lists environment variables that turn off all features that need other hosts. Each name
+// needs the program's name before it.
 var openCodeOff = []string{"_DISABLE_MODELS_FETCH=1", "_DISABLE_AUTOUPDATE=1", "_DISABLE_LSP_DOWNLOAD=1", "_DISABLE_DEFAULT_PLUGINS=1"}
 
-// openCode returns a command of nod acp with OpenCode, which uses the fake model and the settings of nod
-// install.
+// openCode returns a command of nod acp with OpenCode. OpenCode uses the fake model and the settings of
+// nod install.
 func (x *machine) openCode(program string, flags ...string) *exec.Cmd {
 	settings := filepath.Join(x.project, "opencode.json")
 	require.NoError(x.t, os.WriteFile(settings, fmt.Appendf(nil, openCodeSettings, x.model.URL+"/v1"), 0o600))
@@ -37,8 +39,8 @@ func (x *machine) openCode(program string, flags ...string) *exec.Cmd {
 	return c
 }
 
-// With the settings from nod install, OpenCode asks its editor for permission, and nod acp answers in
-// the editor's place. After a denial OpenCode ends the turn, so the model gets no result.
+// With the settings of nod install, OpenCode asks its editor for permission, and nod acp answers instead
+// of the editor. After a denial OpenCode ends the turn, so the model gets no result.
 func TestOpenCodeByACP(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -62,8 +64,8 @@ func TestOpenCodeByACPGetsAReply(t *testing.T) {
 	}, npm.OpenCode)
 }
 
-// OpenCode drops all open calls of a session after a denial, and then still asks about them. nod asks no
-// person about a dropped call.
+// After a denial, OpenCode drops all open calls of the session and still asks about them. nod asks no
+// person about these calls.
 func TestOpenCodeByACPAsksNoPersonAboutDroppedCalls(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t,

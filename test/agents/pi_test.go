@@ -18,8 +18,8 @@ var piTouch = piShell(touch)
 
 func piShell(line string) call { return call{"bash", map[string]any{"command": line}} }
 
-// pi returns a command for pi, which uses the fake model. program is pi itself or a program that starts
-// it.
+// pi returns a command for pi with the fake model. The string program is pi itself or a program that
+// starts it.
 func (x *machine) pi(program string, args ...string) *exec.Cmd {
 	models := filepath.Join(x.home, ".pi", "agent", "models.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(models), 0o700))
@@ -29,7 +29,7 @@ func (x *machine) pi(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// pi asks nod's extension before every call, and runs an input that a person has changed.
+// pi asks nod's extension before every call. If a person changes a call's input, pi runs the changed input.
 func TestPiByHook(t *testing.T) {
 	each(t, hook.Pi(), piPackage, func(t *testing.T, program string) {
 		for answer := range answers {

@@ -19,9 +19,9 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// rig puts an agent program and nod together in one way.
+// rig connects an agent program to nod in one way.
 type rig interface {
-	// installs writes the agent's settings, with the fake model and with nod.
+	// installs writes the agent's settings, which name the fake model and nod.
 	installs(x *machine, program string)
 	// runs starts the agent with a prompt.
 	runs(x *machine, program string) *run
@@ -31,23 +31,23 @@ type rig interface {
 type run struct {
 	*agent
 	over func() bool // whether the turn of the prompt is over
-	asks func() int  // waits for the process of nod that asks for the agent, and returns its id
-	// alone reports whether the agent asks its own user. It is nil if no test can see it.
+	asks func() int  // waits for the process that asks nod for the agent, and returns the process id
+	// alone reports whether the agent asks its own user. It is nil if the test cannot find out.
 	alone func() bool
 }
 
-// way is a rig with the names of the agent's tools.
+// way is a rig, with the calls of the agent's own tools.
 type way struct {
 	title string // as in docs/agents.md
 	npm.Agent
 	rig
 	shell func(line string) call
 	read  func(path string) call
-	// limited is true if the agent ends a hook that takes too long.
+	// limited says whether the agent ends a hook that takes too long.
 	limited bool
 }
 
-// printRig runs a program that ends after its turn, and that asks a hook.
+// printRig runs a program that asks a hook, and that ends after one turn.
 type printRig struct {
 	host    hook.Host
 	pkg     string
@@ -63,8 +63,8 @@ func (r printRig) runs(x *machine, program string) *run {
 	return &run{agent: a, over: a.hasEnded, asks: x.hook}
 }
 
-// printRigs returns a rig for each host with a flag that makes it run every call without asking its user.
-// With this flag the host asks only nod's hook.
+// printRigs returns a rig for each host that has a flag to run every call without asking its user. With
+// this flag, the host asks only nod's hook.
 func printRigs() []printRig {
 	return []printRig{
 		{hook.ClaudeCode(), claudePackage, claudeShell, func(x *machine, _ string) {
@@ -77,7 +77,7 @@ func printRigs() []printRig {
 			x.does("install", "codex", "--strict")
 		}, func(x *machine, program string) *exec.Cmd {
 			args := []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"}
-			if x.edited { // Codex's trust is for the hook as nod wrote it
+			if x.edited { // Codex trusts the hook only as nod wrote it
 				args = append(args, "--dangerously-bypass-hook-trust")
 			}
 			return x.codex(program, append(args, "go on")...)
@@ -85,7 +85,7 @@ func printRigs() []printRig {
 		{hook.Gemini(), geminiPackage, geminiShell, func(x *machine, program string) {
 			x.geminiUsesAKey()
 			install := x.command(x.nod, "install", "gemini")
-			install.Env = append(install.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // what the hook may change depends on the version
+			install.Env = append(install.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install runs Gemini CLI, because the version decides what a hook may change
 			require.NoError(x.t, install.Run())
 		}, func(x *machine, program string) *exec.Cmd {
 			return x.gemini(program, "--yolo", "-p", "go on")
@@ -113,7 +113,7 @@ func printRigs() []printRig {
 	}
 }
 
-// hostedRig runs Claude Code under a program, which answers none of Claude Code's own prompts.
+// hostedRig runs Claude Code under a program that answers none of Claude Code's own prompts.
 type hostedRig struct{}
 
 func (hostedRig) installs(x *machine, program string) {
@@ -135,7 +135,7 @@ func (hostedRig) runs(x *machine, program string) *run {
 	return &run{agent: a, over: said(`"type":"result"`), asks: x.hook, alone: said(`"can_use_tool"`)}
 }
 
-// servedRig runs OpenCode, or a program that grew out of it, as a server with nod beside it.
+// servedRig runs OpenCode or Kilo as a server, with nod beside it.
 type servedRig struct{ kind hook.OpenCodeKind }
 
 func (r servedRig) installs(x *machine, _ string) {
@@ -171,7 +171,7 @@ func (r servedRig) runs(x *machine, program string) *run {
 		defer close(over)
 		resp, err := http.Post(url+"/session/"+session.ID+"/message", "application/json", strings.NewReader(`{"parts":[{"type":"text","text":"go on"}]}`))
 		if err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body) // the end of the body is the end of the turn
+			_, _ = io.Copy(io.Discard, resp.Body) // the body ends when the turn is over
 			_ = resp.Body.Close()
 		}
 	}()
@@ -183,13 +183,13 @@ func (r servedRig) runs(x *machine, program string) *run {
 				return false
 			}
 			defer func() { _ = resp.Body.Close() }()
-			text, _ := io.ReadAll(resp.Body) // a part is not a prompt
+			text, _ := io.ReadAll(resp.Body) // an incomplete list shows no prompt of this session
 			return strings.Contains(string(text), session.ID)
 		},
 	}
 }
 
-// acpRig runs Cline behind nod acp. The test is the editor.
+// acpRig runs Cline behind nod acp. The test acts as the editor.
 type acpRig struct{}
 
 func (acpRig) installs(x *machine, program string) { x.clineUsesTheModel(program) }
@@ -204,7 +204,7 @@ func (acpRig) runs(x *machine, program string) *run {
 	asked := make(chan struct{}, 16)
 	over := make(chan struct{})
 	ended := prompts(x.t, acp.NewClientSideConnection(silentEditor{asked: asked}, in, out), "", x.project)
-	go func() { <-ended; close(over) }() // an agent that was killed ends its turn with an error
+	go func() { <-ended; close(over) }() // the turn of a killed agent ends with an error
 	return &run{agent: a, over: func() bool { return isClosed(over) }, asks: func() int { return c.Process.Pid }, alone: func() bool { return len(asked) > 0 }}
 }
 
@@ -222,7 +222,7 @@ func ways() []way {
 		}
 		version := r.host.Tested[len(r.host.Tested)-1]
 		w := way{title, npm.Agent{Name: r.host.Name, Package: r.pkg, Version: version, Program: r.host.Program}, r, r.shell, reads[r.host.Name], true}
-		if w.read == nil { // Codex reads files by commands
+		if w.read == nil { // Codex reads files with shell commands
 			w.read = func(path string) call { return r.shell("cat " + path) }
 		}
 		all = append(all, w)

@@ -15,7 +15,8 @@ import (
 	"github.com/nodbus/nod/internal/testlog"
 )
 
-// inTerminal makes c run in a terminal, with util-linux's script. The returned writer is the keyboard.
+// inTerminal makes c run in a terminal, through util-linux's program script. The returned writer is the
+// keyboard.
 func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *testlog.Buffer) {
 	path, err := exec.LookPath("script")
 	if err != nil {
@@ -39,13 +40,14 @@ func (x *machine) types(keyboard io.Writer, s *testlog.Buffer, text string) {
 	require.NoError(x.t, err)
 }
 
-// When Claude Code has finished in a terminal, people are asked for its next prompt. Their reply becomes
-// the next prompt, and so does a prompt in the terminal, which ends the question.
+// At the end of a turn in a terminal, nod asks people for Claude Code's next prompt. Their reply becomes
+// the next prompt. A prompt that the user types in the terminal also becomes the next prompt, and ends
+// the question.
 func TestClaudeCodeGetsAReply(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, call{tool: "no tool"})) // the model ends each turn at once
 		install := x.installs(program, "--turns")
-		if strings.Contains(t.Name(), "2.1.197") { // takes no prompt in the terminal while a Stop hook runs
+		if strings.Contains(t.Name(), "2.1.197") { // this version takes no prompt in the terminal while a Stop hook runs
 			out, err := install.CombinedOutput()
 			require.Error(t, err)
 			assert.Contains(t, string(out), "--turns needs Claude Code 2.1.329 or newer, and nod found 2.1.197")
@@ -72,7 +74,7 @@ func TestClaudeCodeGetsAReply(t *testing.T) {
 			all := x.pending()
 			return len(all) == 1 && all[0].ID != second.ID
 		})
-		_, err = io.WriteString(keyboard, "\x1b") // Esc
+		_, err = io.WriteString(keyboard, "\x1b") // the key Esc
 		require.NoError(t, err)
 		x.until("the question has ended", func() bool { return len(x.pending()) == 0 })
 	})

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// This file implements the model APIs of three providers, as far as tool calls need them. An answer is
-// a stream of events, unless the agent asks for one JSON value.
+// This file implements tool calls in the APIs of three model providers. An answer is a stream of
+// events, or one JSON value if the agent asks for one.
 
 // anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {
@@ -55,7 +55,7 @@ func writeAnthropic(w io.Writer, t turn, calls []call) {
 		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(message)) // fails if the agent has closed the connection, and then the test fails
+		_, _ = io.WriteString(w, text(message)) // an error also fails the test, because the agent then has no answer
 		return
 	}
 	message["content"], message["stop_reason"] = []any{}, nil
@@ -171,7 +171,7 @@ func writeGemini(w io.Writer, t turn, calls []call) {
 		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(out)) // fails if the agent has closed the connection, and then the test fails
+		_, _ = io.WriteString(w, text(out)) // an error also fails the test, because the agent then has no answer
 		return
 	}
 	event(w, "", out)

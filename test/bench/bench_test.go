@@ -30,7 +30,7 @@ import (
 
 const (
 	inFlight = 64
-	batch    = 256 // requests of all sessions in one turn
+	batch    = 256 // the requests of all sessions in one batch
 )
 
 func BenchmarkAutomatic(b *testing.B) {
@@ -45,26 +45,26 @@ func BenchmarkHuman(b *testing.B) {
 	})
 }
 
-// BenchmarkHumanSubscribeSync is BenchmarkHuman with a different asker in the bare implementation.
-// That asker waits for its decision with SubscribeSync, as NATS's own examples do. SubscribeSync
-// allocates a queue for 65,536 messages, which is half a megabyte.
+// BenchmarkHumanSubscribeSync is like BenchmarkHuman, but the bare asker waits for its decision with
+// SubscribeSync, as NATS's own examples do. SubscribeSync allocates a queue for 65,536 messages,
+// which is half a megabyte.
 func BenchmarkHumanSubscribeSync(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
 		r.compare(b, map[string]bench.Work{"nod": r.nod.Person, "bare": r.bare.PersonSync})
 	})
 }
 
-// bySync runs a benchmark three times. The server of the first run syncs to disk before it
-// acknowledges a message. The server of the second may sync up to 2 minutes later. In the third run
-// nod groups the syncs of its server, and the bare implementation uses a server as in the first run.
+// bySync runs a benchmark with three kinds of sync. With sync_always, the server syncs to disk before it
+// acknowledges a message. With sync_interval, it may sync up to 2 minutes later. With sync_group, nod's
+// server syncs many messages at once, and the bare implementation uses sync_always.
 func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	for name, interval := range map[string]time.Duration{"sync_group": bus.SyncGroup, "sync_always": bus.SyncAlways, "sync_interval": 2 * time.Minute} {
 		b.Run(name, func(b *testing.B) { run(b, newRig(b, interval)) })
 	}
 }
 
-// compare measures each of works in turn, first with one request at a time, then with batches
-// of requests by inFlight sessions.
+// compare measures each kind of work in turn, first with one request at a time, then with batches of
+// requests from inFlight sessions.
 func (r *rig) compare(b *testing.B, works map[string]bench.Work) {
 	b.Run("one", func(b *testing.B) {
 		times := map[string][]time.Duration{}
@@ -113,13 +113,13 @@ type rig struct {
 	ctx  context.Context
 	nod  *bench.Nod
 	bare *bench.Bare
-	url  string // the address of a server with nod's stores, or with those of the bare implementation alone
+	url  string // the address of a server with the stores of nod, or of the bare implementation
 }
 
 func newRig(b *testing.B, interval time.Duration) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
-	var over atomic.Bool // once it is true, errors of requests are ignored
+	var over atomic.Bool // if true, errors of requests no longer count
 	fail := func(err error) {
 		if !over.Load() {
 			b.Error(err)

@@ -41,7 +41,7 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// phone is a carrier that needs 10 ms for each call. It calls the function shown for each prompt.
+// phone is a carrier that needs 10 ms for each call. It calls the function shown with each prompt.
 type phone struct {
 	shown func(schemas.Prompt)
 	calls atomic.Int64
@@ -75,7 +75,7 @@ func withdrawAll(b *testing.B, callers int) {
 	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"telegram","user_id":"1"}]}]}}`)})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, n.Stop(context.Background())) }()
-	var other sync.Map // the time of each request of the other sessions, by request id
+	var other sync.Map // the time when a request of another session was sent, by request id
 	came := make(chan time.Duration, 10000)
 	p := &phone{shown: func(prompt schemas.Prompt) {
 		if at, ok := other.LoadAndDelete(prompt.PendingID); ok {

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkHook measures nod hook as an agent program sees it, from the start of the process to
-// its exit, for a call that a rule allows and for the report about its end. /bin/true shows how
-// much of that is the cost of any process:
+// BenchmarkHook measures the process nod hook from its start to its exit, as an agent program sees it:
+// for a call that a rule allows, and for the report about the call's end. /bin/true shows the cost of
+// any process:
 //
 //	go test -run xxx -bench Hook$ -benchtime 200x ./test/bench
 func BenchmarkHook(b *testing.B) {
@@ -46,7 +46,7 @@ func BenchmarkHook(b *testing.B) {
 	}
 	times := map[string][]time.Duration{}
 	for b.Loop() {
-		for name, work := range works { // in turns, so that a change in the machine's speed affects all
+		for name, work := range works { // the programs take turns, so that a change in the machine's speed affects all of them
 			start := time.Now()
 			work()
 			times[name] = append(times[name], time.Since(start))
@@ -60,7 +60,7 @@ func BenchmarkHook(b *testing.B) {
 	}
 }
 
-// startUp starts nod up, and returns once it is up. The process ends with the benchmark.
+// startUp starts nod up and waits until it is up. The end of the benchmark ends the process.
 func startUp(b *testing.B, nod string, env []string) {
 	up := exec.Command(nod, "up", "-q", "--listen", "127.0.0.1:0")
 	up.Env = env

@@ -24,12 +24,18 @@ import (
 // many is the number of pending requests.
 const many = 100_000
 
-// BenchmarkMany lists many pending requests and then denies them by a freeze. Its metrics are
-// times in seconds: list-s to list all requests, session-s to list the requests of one
-// session, told-s until nod acknowledges the freeze, and freeze-s until no request is pending.
-// One run takes minutes:
+// BenchmarkMany lists many pending requests and then denies them by a freeze. One run takes minutes. Its
+// metrics are times in seconds:
 //
-//	go test -run xxx -bench Many -benchtime 1x ./test/bench
+//   - list-s: to list all requests
+//
+//   - session-s: to list the requests of one session
+//
+//   - told-s: until nod acknowledges the freeze
+//
+//   - freeze-s: until no request is pending
+//
+//     go test -run xxx -bench Many -benchtime 1x ./test/bench
 func BenchmarkMany(b *testing.B) {
 	ctx := b.Context()
 	quiet := slog.New(slog.DiscardHandler)
@@ -86,7 +92,7 @@ func idle(b *testing.B, ctx context.Context, url string) {
 	}, 5*time.Minute, 100*time.Millisecond)
 }
 
-// fill stores many pending requests, as an engine would. No engine is running yet.
+// fill stores many pending requests as an engine would, before any engine runs.
 func fill(b *testing.B, ctx context.Context, url string) {
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "fill", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)

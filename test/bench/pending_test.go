@@ -35,11 +35,10 @@ var (
 // freeze. Its metrics are:
 //
 //   - B/pending: the bytes of heap for each pending request
-//   - first-page-ms, next-page-ms: the time for the first page of the list, and the mean time for
-//     each of the others
+//   - first-page-ms: the time for the first page of the list
+//   - next-page-ms: the mean time for each further page
 //   - frozen-ack-ms: the time until nod acknowledges the freeze
-//   - told/s: the denials that the viewer of the terminal has got each second, counted from the
-//     call
+//   - told/s: the denials that the viewer of the terminal gets each second after the freeze's call
 //   - told-cpu-us: the CPU time of the whole process for each of these denials
 //
 // One run:
@@ -94,7 +93,7 @@ func leavePending(b *testing.B, pending int) {
 	b.ReportMetric(float64((bench.CPUTime()-cpu).Microseconds())/float64(pending), "told-cpu-us")
 }
 
-// submit sends requests that no rule decides, from sessions of 1,000 requests each.
+// submit sends requests that no rule decides, 1,000 in each session.
 func submit(b *testing.B, n *embed.Nod, pending int) {
 	conn, err := n.Connect(b.Context(), roles.AgentID("local"))
 	require.NoError(b, err)
@@ -134,7 +133,7 @@ func listAll(b *testing.B, desk *connector.Desk, pending int) {
 	}
 }
 
-// heap returns the bytes of live objects.
+// heap returns the number of bytes of live objects.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // the second collection empties pools

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// BenchmarkRewritten reads the records of all sessions after each record was written five times, as
-// usual for a decided record. It shows whether the server's work per message grows with the number of
+// BenchmarkRewritten reads the records of all sessions. Each record was written five times, as usual for
+// a decided record. The benchmark shows whether the server's work per message grows with the number of
 // records:
 //
 //	go test -run xxx -bench Rewritten -benchtime 3x ./test/bench

@@ -38,30 +38,30 @@ import (
 
 const (
 	chats   = 50
-	rounds  = 20 // the number of requests; each chat shows each request
+	rounds  = 20 // the number of requests, which are all shown in every chat
 	latency = 50 * time.Millisecond
-	// atOnce is how many prompts a worker sends at the same time. Without this limit, one worker would
-	// serve all chats at the same time, and more workers would not be faster.
+	// atOnce is the number of prompts that a worker sends at the same time. Without this limit, one
+	// worker would serve all chats at the same time, and more workers would not be faster.
 	atOnce = 1
 )
 
-// service is the in-memory service of a channel, with the people in chats.
+// service is the in-memory service of a channel that shows questions in chats.
 type service struct {
 	channel string
 	url     string
-	start   func(id string)                                            // makes the service know a person
+	start   func(id string)                                            // opens a person's chat
 	open    func(url string, log *slog.Logger) (people.Carrier, error) // makes a carrier that calls the service at url
 	check   func() []string                                            // lists the calls that the service refused
 	close   func()
 }
 
-// services start the services of the channels that show questions in chats.
+// services returns functions that each start the service of one channel.
 func services() []func() *service {
 	return []func() *service{
 		func() *service {
 			s := telegramtest.New(telegramToken)
 			s.Unlimited()
-			start := func(id string) { n, _ := strconv.ParseInt(id, 10, 64); s.Start(n) } // the ids are numbers
+			start := func(id string) { n, _ := strconv.ParseInt(id, 10, 64); s.Start(n) } // cannot fail, because the ids are numbers
 			open := func(url string, log *slog.Logger) (people.Carrier, error) {
 				return telegram.New(url, telegramToken, log)
 			}
@@ -99,12 +99,12 @@ func services() []func() *service {
 
 const telegramToken = "777:AAsecretsecretsecretsecretsecretsec"
 
-// far returns the address of a proxy before a service, which delays each call like a slow network.
+// far starts a proxy that delays each call to a service like a slow network, and returns the proxy's address.
 func far(b *testing.B, address string) string {
 	target, err := url.Parse(address)
 	require.NoError(b, err)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // a worker that ends cancels its calls
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // drops the errors of calls that an ending worker cancels
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(latency):
@@ -116,13 +116,14 @@ func far(b *testing.B, address string) string {
 	return server.URL + target.Path
 }
 
-// BenchmarkWorkers compares two and four workers of a connector with one. They show 20 prompts in each
-// of 50 chats, over a network that needs 50 ms for each call. Each worker of Discord needs one more
-// call for the first prompt that it shows to a person, because it opens the conversation.
+// BenchmarkWorkers compares one worker of a connector with two and with four. The workers show 20
+// prompts in each of 50 chats, over a network that needs 50 ms for each call. On Discord, each worker
+// needs a further call for its first prompt to a person, because it must open the conversation.
 //
 //	go test -run xxx -bench Workers -benchtime 1x ./test/bench
 //
-// The metrics 2-workers and 4-workers are the time of one worker divided by the time of two and of four.
+// The metric 2-workers is the time of one worker divided by the time of two workers. The metric
+// 4-workers is the same for four workers.
 func BenchmarkWorkers(b *testing.B) {
 	for _, open := range services() {
 		s := open()
@@ -141,7 +142,7 @@ func BenchmarkWorkers(b *testing.B) {
 	}
 }
 
-// deliver returns the time that this number of workers needs to show every request in every chat.
+// deliver returns the time in which this number of workers shows every request in every chat.
 func deliver(b *testing.B, open func() *service, workers int) time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -190,7 +191,7 @@ func deliver(b *testing.B, open func() *service, workers int) time.Duration {
 	return took
 }
 
-// everyChat opens all chats. It returns settings with an approver for each chat.
+// everyChat opens all chats, and returns settings with an approver for each chat.
 func everyChat(b *testing.B, phones *service) []byte {
 	settings, open := schemas.Settings{Approvers: &schemas.Approvers{}}, rounds
 	settings.Permissions.OpenPrompts = &open
@@ -206,8 +207,8 @@ func everyChat(b *testing.B, phones *service) []byte {
 	return data
 }
 
-// serve starts a worker with a separate actor system and connection, like a separate process.
-// stop ends the worker, its actor system and its connection.
+// serve starts a worker with its own actor system and connection, like a process of its own. The
+// returned function ends all three.
 func serve(b *testing.B, ctx context.Context, n *embed.Nod, channel string, c people.Carrier) (stop func()) {
 	quiet := slog.New(slog.DiscardHandler)
 	conn, err := n.Connect(ctx, roles.ConnectorID(channel))
@@ -222,8 +223,8 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, channel string, c pe
 	}
 }
 
-// narrow is a carrier that sends at most cap(room) prompts at the same time. When a prompt is shown, it
-// calls done.
+// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls done for each
+// prompt that is shown.
 type narrow struct {
 	people.Carrier
 	room chan struct{}
@@ -240,11 +241,11 @@ func (n narrow) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error
 	return ref, err
 }
 
-// revising is a narrow carrier of a channel that can edit messages. A prompt is shown when it has its
-// buttons.
+// revising is a narrow carrier of a channel that can edit messages. A prompt counts as shown when it has
+// its buttons.
 type revising struct{ narrow }
 
-// narrowed returns n as a people.Reviser, if its carrier is one.
+// narrowed returns n as a people.Reviser if n's carrier is a people.Reviser.
 func narrowed(n narrow) people.Carrier {
 	if _, revises := n.Carrier.(people.Reviser); revises {
 		return revising{n}

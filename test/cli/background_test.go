@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod up -d outlives its terminal, and writes its log to a file. nod stop ends it.
+// nod up -d continues after its terminal has closed, and writes its log to a file. nod stop ends it.
 func TestUpInTheBackgroundOutlivesItsTerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -89,8 +89,8 @@ func TestErrorsOfTheFirstDayNameTheRemedy(t *testing.T) {
 	require.NotContains(t, stdout, "\x1b", "a pipe gets none")
 }
 
-// A command after -- needs no JSON. Several words become one line that a shell reads as these
-// words; one word is a whole line.
+// nod ask takes a command after --, without JSON. It quotes several words for a shell, and takes a single
+// word as a whole line.
 func TestAskAboutACommand(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

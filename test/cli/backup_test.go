@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// killAfter runs a nod command, kills it after its line n (from 0) about a step, and reports
-// whether the command was still running.
+// killAfter runs a nod command, kills it after it has printed n+1 lines about its steps, and reports whether
+// the command was still running.
 func killAfter(m *rig.Machine, n int, args ...string) (killed bool) {
 	m.T.Helper()
 	c := m.Command(args...)
@@ -41,9 +41,8 @@ func missing(path string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// nod backup and nod restore may be killed at any moment: a backup or a data directory is there
-// whole, or not at all, and the next try succeeds. The restored nod is frozen, and denies the
-// pending request.
+// If nod backup or nod restore is killed at any moment, the backup or the data directory is either complete
+// or missing, and the next try succeeds. A restored nod is frozen, and denies the pending request.
 func TestABackupAndARestoreSurviveKillNine(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -83,7 +82,7 @@ func TestABackupAndARestoreSurviveKillNine(t *testing.T) {
 		require.FileExists(t, filepath.Join(to.Dir, "format.json"))
 		require.NoError(t, os.RemoveAll(to.Dir))
 	}
-	require.NoError(t, os.Mkdir(to.Dir, 0o700)) // an empty directory is as good as none
+	require.NoError(t, os.Mkdir(to.Dir, 0o700)) // nod restore also takes an empty directory
 	out, stderr, code = to.Run("restore", backup)
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "nod is frozen")
@@ -100,7 +99,7 @@ func TestABackupAndARestoreSurviveKillNine(t *testing.T) {
 	require.Equal(t, 3, code, "a new request is denied")
 }
 
-// A nod that is killed while it is copied leaves no backup.
+// If nod is killed during nod backup, there is no backup.
 func TestABackupOfAKilledNodIsNone(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -116,7 +115,7 @@ func TestABackupOfAKilledNodIsNone(t *testing.T) {
 	m.Kill()
 	rest, err := io.ReadAll(lines)
 	require.NoError(t, err)
-	if c.Wait() == nil { // the copy was complete before nod was killed
+	if c.Wait() == nil { // the copy was complete before the kill
 		require.FileExists(t, filepath.Join(backup, "manifest.json"))
 		return
 	}

@@ -20,7 +20,7 @@ func object(e *rig.Env, text string) map[string]any {
 	return v
 }
 
-// open sends a request by nod ask --async. It returns a question on which the test can wait.
+// open sends a request by nod ask --async, and returns a question on which the test can wait.
 func open(e *rig.Env, id string) *rig.Question {
 	e.T.Helper()
 	r := e.Nod("ask", "--session", "S", "--id", id, "--tool", "Deploy", "--input", `{"to":"production"}`, "--async", "--json")
@@ -29,7 +29,7 @@ func open(e *rig.Env, id string) *rig.Question {
 	e.NoError(schemas.Decode([]byte(r.Stdout), &receipt))
 	e.Equal(id, receipt.PendingID)
 	q := &rig.Question{Agent: e.Agent("local")}
-	// The process of nod ask has ended, so the test waits for the decision itself.
+	// The test waits for the decision itself, because the process of nod ask has ended.
 	entry := e.Stored("S." + id)
 	var request schemas.Request
 	e.NoError(json.Unmarshal(entry.Record.Request, &request))
@@ -167,8 +167,8 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Exits(env.Nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "a.b"), 1, "", "pending_id: ")
 
-	// If an id is also the prefix of another id, nod asks which request is meant. Otherwise an
-	// agent could choose its ids so that a person answers the wrong request.
+	// If an id is also the beginning of another id, nod asks which request is meant, because an agent could
+	// choose its ids so that a person answers the wrong request.
 	open(env, "aaaa-1-harmless")
 	env.Exits(env.Nod("allow", "aaaa-1"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "aaaa-1", "--session", "S"), 0, "production", "")
@@ -187,11 +187,11 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.NotEmpty(shown["unseen"], "the downloaded script")
 }
 
-// A list of several pages names each request once, under one header.
+// nod pending prints a list of several pages under one header, with each request once.
 func TestALongListOfPendingRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
-	const n = 501 // a page has 500
+	const n = 501 // one more than a page
 	ada := env.Agent("ada")
 	var ids []string
 	for i := range n {
@@ -215,13 +215,13 @@ func without(object any, field string) map[string]any {
 	return m
 }
 
-// nod allow and nod deny print the stored decision, even if another answer made it.
+// nod allow and nod deny print the stored decision, even if another answer has made the decision.
 func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "allowed1")
 	env.Exits(env.Nod("allow", "allo"), 0, "✅ Allowed once", "")
-	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // repeating the same answer succeeds
+	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // the same answer succeeds again
 	env.Exits(env.Nod("deny", "allowed1"), 1, "", "Nothing changed: Ann allowed this once")
 	conflict := object(env, env.Nod("deny", "allowed1", "--json").Stdout)
 	env.Equal("CONFLICT", conflict["code"])
@@ -265,7 +265,7 @@ func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 	env.Equal(before, env.Stored("S.foreign1"))
 }
 
-// If no engine is running, nod allow fails. It prints that nothing was answered.
+// If no engine is running, nod allow fails, and prints that nothing was answered.
 func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -273,7 +273,7 @@ func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	env.Exits(env.Nod("allow", "abcd"), 1, "", "nod: nothing was answered: no nod engine is on the bus")
 }
 
-// The error for a mistyped command contains the help command that describes it.
+// The error for a mistyped command names the help command for it.
 func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	t.Parallel()
 	env := &rig.Env{Assertions: require.New(t), T: t, Ctx: t.Context(), Dir: t.TempDir()}
@@ -297,8 +297,8 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	}
 }
 
-// nod allow creates a standing answer only if --rule repeats the exact rule that an earlier command
-// has printed.
+// nod allow creates a standing answer only if --rule repeats exactly the rule that an earlier command has
+// printed.
 func TestAStandingAnswerByCommandRepeatsItsRule(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

@@ -27,19 +27,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// -lines is the number of command lines that TestNoAllowedLineHarms runs; the whole run has 20000.
-// Runs with other seeds have other lines.
+// The flag -lines sets the number of command lines of TestNoAllowedLineHarms; a full run has 20000. Each seed
+// makes other lines.
 var (
 	lineCount = flag.Int("lines", 60, "run this many command lines contained")
 	lineSeed  = flag.Uint64("lines-seed", 1, "make the command lines from this seed")
 )
 
 const (
-	// linesTogether is the number of lines that run in one container. Each line has its own
-	// project in the container.
+	// linesTogether is the number of lines that run in one container. Each line has its own project in that
+	// container.
 	linesTogether = 100
-	// linesAtATime is the number of lines that run at the same time in a container: many of them
-	// wait for a server or until their time is over.
+	// linesAtATime is the number of lines that run at the same time in one container. It is not 1, because
+	// many lines wait for a server or for their time limit.
 	linesAtATime = 4
 )
 
@@ -48,9 +48,9 @@ const secretText = "zQ7-the-secret-of-ann-x93"
 // protectedText is the content of protected files.
 const protectedText = "# as the user wrote it\n"
 
-// Command lines that the preset contained allows, made at random from lines of the tests and of
-// attacks, run contained. Secrets, protected files and servers are laid out. Nothing leaves, and
-// nothing changes outside the project.
+// The test makes random command lines from lines of other tests and from attacks. It runs, in a container,
+// each line that the preset contained allows. No line reads a secret, reaches a server or changes anything
+// outside its project.
 func TestNoAllowedLineHarms(t *testing.T) {
 	t.Parallel()
 	if level, why := contain.Support(); level != contain.Namespaces {
@@ -62,7 +62,7 @@ func TestNoAllowedLineHarms(t *testing.T) {
 	made := &lineMaker{rand: rand.New(rand.NewPCG(*lineSeed, uint64(*lineCount))), seeds: seedLines(t), attacks: bait.attacks()}
 
 	control := bait.batch(t, made.attacks)
-	out, _ := exec.Command("bash", "-c", control.runner).CombinedOutput() // the attacks run without a container here
+	out, _ := exec.Command("bash", "-c", control.runner).CombinedOutput() // without a container, the attacks succeed
 	require.True(t, tells(string(out)), "without a container the attacks find the secrets")
 	require.Eventually(t, func() bool { return bait.visits.Load() > 0 }, time.Minute, 10*time.Millisecond, "without a container the attacks reach the servers")
 	bait.restore(t)
@@ -87,8 +87,8 @@ func TestNoAllowedLineHarms(t *testing.T) {
 	require.Less(t, failed, ran, "some lines work")
 }
 
-// bait contains the files and servers to which no line may get access: a home directory, a
-// directory outside the projects, and servers.
+// bait has the files and servers that no line may reach: a home directory, a directory outside the projects,
+// and servers.
 type bait struct {
 	top, home, outside string
 	ports              []string // the ports of the TCP and UDP servers
@@ -134,7 +134,7 @@ func layBait(t *testing.T) *bait {
 	return b
 }
 
-// restore writes the files of the home directory and of the directory outside.
+// restore writes the files of the home directory and of the outside directory again.
 func (b *bait) restore(t *testing.T) {
 	for _, dir := range []string{b.home, b.outside} {
 		require.NoError(t, os.RemoveAll(dir))
@@ -151,8 +151,8 @@ func put(t *testing.T, name, text string) {
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
-// attacks are lines that try to do harm. The project's own code may contain such lines. In a
-// container they must have no effect outside their project, and must not get its secrets.
+// attacks returns lines that try to do harm, and that a project's own code may contain. In a container, such
+// a line must have no effect outside its project and must not get the project's secrets.
 func (b *bait) attacks() []string {
 	script := []string{
 		"mv .docker docker; mv .config cfg; mv deep deeper; cat docker/config.json cfg/gh/hosts.yml", "cat .env deep/key.pem .ssh/id_rsa copy-of-env", "cat " + b.home + "/.ssh/id_rsa ~/.netrc " + b.outside + "/file", "grep -rs . . " + b.outside + " ~",
@@ -167,7 +167,7 @@ func (b *bait) attacks() []string {
 	return script
 }
 
-// batch is a directory with a project for each of some lines.
+// batch is a directory with one project for each line.
 type batch struct {
 	top, runner string
 	projects    []string
@@ -211,8 +211,7 @@ rm -r $said
 	return n
 }
 
-// run runs lines contained, each in its own project, and returns the number of those that ended
-// with an error.
+// run runs each line contained in its own project, and returns the number of lines that ended with an error.
 func (b *bait) run(t *testing.T, lines []string) (failed int) {
 	n := b.batch(t, lines)
 	read, write, err := os.Pipe()
@@ -226,7 +225,7 @@ func (b *bait) run(t *testing.T, lines []string) (failed int) {
 		_, _ = out.ReadFrom(read)
 		said <- out.String()
 	}()
-	// With a full build cache and one thread, the lines that run go compile less.
+	// A full build cache and one thread make the lines cheaper that run go.
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	require.NoError(t, err)
 	protected := secrets.CompileProtected()
@@ -258,8 +257,8 @@ func (b *bait) run(t *testing.T, lines []string) (failed int) {
 	return failed
 }
 
-// check requires that the secrets of a project are in files that later commands cannot see either, and
-// that no protected file has changed.
+// check requires that a project's secrets are only in files that later commands cannot see, and that the
+// protected files are unchanged.
 func (b *bait) check(t *testing.T, dir, line string) {
 	for _, name := range []string{"CLAUDE.md", ".claude/settings.json", ".github/workflows/ci.yml"} {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
@@ -278,7 +277,7 @@ func (b *bait) check(t *testing.T, dir, line string) {
 	}))
 }
 
-// snapshot returns all names, contents and modes outside.
+// snapshot returns the names, contents and modes of all files outside the projects.
 func (b *bait) snapshot(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, dir := range []string{b.home, b.outside} {
@@ -295,7 +294,7 @@ func (b *bait) snapshot(t *testing.T) map[string]string {
 	return all
 }
 
-// tells reports whether a text has the secret in it, plain or in a usual encoding.
+// tells reports whether a text contains the secret, plain or in a usual encoding.
 func tells(text string) bool {
 	reversed := []byte(secretText)
 	for i, j := 0, len(reversed)-1; i < j; i, j = i+1, j-1 {
@@ -314,14 +313,14 @@ func tells(text string) bool {
 	return false
 }
 
-// lineMaker makes command lines at random.
+// lineMaker makes random command lines.
 type lineMaker struct {
 	rand           *rand.Rand
 	seeds, attacks []string
 }
 
-// seedLines are lines that run contained, from the tests of the policy and, if NOD_CORPUS
-// names a corpus, also from the corpus.
+// seedLines returns lines that run contained. They are from the policy's tests and, if NOD_CORPUS names a
+// corpus, from the corpus.
 func seedLines(t *testing.T) []string {
 	data, err := os.ReadFile("../../actors/policy/contained/testdata/run.txt")
 	require.NoError(t, err)
@@ -339,11 +338,10 @@ func seedLines(t *testing.T) []string {
 
 func (m *lineMaker) pick(all []string) string { return all[m.rand.IntN(len(all))] }
 
-// lineWords are words that a lineMaker puts in place of words of a line.
+// lineWords are words with which a lineMaker replaces words of a line.
 var lineWords = []string{".", "*", ".*", "./*", "..", "../..", "/", "~", "$HOME", "src", "deep", ".e*", "?env", "copy-of-env", "main.go", "Makefile", "$PWD", "/proc/self/environ", "../p0/copy-of-env", "-r", "-a", "-R", "--", "/etc/passwd"}
 
-// line returns one to three seeds, or parts of attacks, some with other words, joined as shells
-// join commands.
+// line joins one to three seeds or attacks as a shell joins commands, and replaces words in some of them.
 func (m *lineMaker) line() string {
 	var parts []string
 	for range 1 + m.rand.IntN(3) {

@@ -37,14 +37,14 @@ func startContained(t *testing.T) *rig.Machine {
 	return m
 }
 
-// A hook lets Claude Code run a command line contained. The command line can write only the project,
-// and runs once. nod then shows its changes.
+// A hook lets Claude Code run a command line contained. The line can write only the project, and runs only
+// once. nod then shows the changes of the run.
 func TestAHookLetsALineRunContained(t *testing.T) {
 	t.Parallel()
 	m := startContained(t)
 
 	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
-	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program by its name
+	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program under the name nod
 	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; printf 'CONNECT example.com:443 HTTP/1.1\\r\\n\\r\\n' | bash -c 'exec 3<>/dev/tcp/127.0.0.1/61280; cat >&3; head -1 <&3'; getent ahosts db.example.org; exit 3\n", outside), 0o600))
 	environ := func(c *exec.Cmd) *exec.Cmd {
 		c.Dir = project
@@ -70,7 +70,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 
 	run := func() (string, int) {
 		c := exec.Command("bash", "-c", line)
-		c.Env = append(m.Command().Env, "NOD_DATA=") // a host's shell may lack the variables of its hooks
+		c.Env = append(m.Command().Env, "NOD_DATA=") // a host's shell may lack the variables of the host's hooks
 		text, err := environ(c).CombinedOutput()
 		if _, ok := err.(*exec.ExitError); err != nil && !ok {
 			require.NoError(t, err)
@@ -101,8 +101,8 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 2 hosts refused", stderr)
 }
 
-// A hook that names servers and a key file has the changed line name them too. The host's shell
-// knows neither, and has another data directory.
+// If the command of a hook names servers and a key file, the changed line names them too, because the host's
+// shell has no such settings.
 func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
 	t.Parallel()
 	m := startContained(t)
@@ -136,8 +136,8 @@ func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
 	require.FileExists(t, project+"/made.txt")
 }
 
-// On a machine on which users cannot make namespaces, a person is asked, and no command runs
-// contained. The test uses the command unshare to simulate such a machine.
+// If users of a machine cannot make namespaces, nod asks a person, and no command runs contained. The test
+// simulates such a machine with the command unshare.
 func TestAMachineWithoutNamespacesAsks(t *testing.T) {
 	t.Parallel()
 	if level, err := contain.Support(); level != contain.Namespaces {
@@ -156,7 +156,7 @@ func TestAMachineWithoutNamespacesAsks(t *testing.T) {
 		c.Dir = project
 		return c
 	}
-	for _, id := range []string{"T1", "T2"} { // the second hook uses the stored finding of the first hook
+	for _, id := range []string{"T1", "T2"} { // the first hook stores its finding, and the second hook uses it
 		hook := inside("hook", "claude-code")
 		hook.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PreToolUse","session_id":"S","tool_use_id":%q,"cwd":%q,"tool_name":"Bash","tool_input":{"command":"make test"}}`, id, project))
 		var errs bytes.Buffer

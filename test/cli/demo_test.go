@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod up --demo shows a question. A person answers it in a second terminal. The demo then shows that
-// the agent continues, or that the agent gets the reason for the denial.
+// nod up --demo shows a question, which a person answers in a second terminal. The demo then shows that the
+// agent continues, or that it gets the reason of a denial.
 func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A step of an escalation outlives kill -9: its time stays, and a step that came due meanwhile comes
-// at the next start. No restart decides anything.
+// Escalation steps survive kill -9. A step keeps its time, and a step whose time has passed comes at the next
+// start. A restart decides nothing.
 func TestAnEscalationOutlivesKillNine(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// session runs nod session, and returns the session that the command prints.
+// session runs nod session and returns the printed session.
 func session(m *rig.Machine, args ...string) schemas.Session {
 	m.T.Helper()
 	out, stderr, code := m.Run(append(append([]string{"session"}, args...), "--json")...)
@@ -98,8 +98,8 @@ func TestASessionsPermissionsAreSetAndShown(t *testing.T) {
 	require.True(t, s.Background)
 }
 
-// held starts nod and sets the permissions of session s. The session's working directory is
-// work. The session may also read others/in, write others/out and use the network.
+// held starts nod and sets the permissions of session s. The session's working directory is work. It may also
+// read others/in, write others/out and use the network.
 func held(t *testing.T) (m *rig.Machine, work, others string) {
 	m = rig.NewMachine(t)
 	m.StartNod()
@@ -113,7 +113,7 @@ func held(t *testing.T) (m *rig.Machine, work, others string) {
 	return m, work, others
 }
 
-// inside returns a command, not started yet, that runs nod exec for session s in dir.
+// inside returns a command that runs nod exec for session s in dir. The command is not started yet.
 func inside(m *rig.Machine, dir string, args ...string) *exec.Cmd {
 	c := m.Command(append([]string{"exec", "--session", "s"}, args...)...)
 	c.Dir = dir
@@ -168,7 +168,7 @@ func TestExecRunsWithinTheNamedPermissions(t *testing.T) {
 	require.Equal(t, "theirs\n", string(kept))
 	require.Equal(t, before.Permissions, session(m, "show", "s").Permissions, "the session's own set never changes")
 
-	// Replace the permitted directory by a symbolic link. The permission must then no longer apply.
+	// If a symbolic link replaces the permitted directory, the permission no longer applies.
 	require.NoError(t, os.Rename(others+"/out", others+"/was"))
 	require.NoError(t, os.Symlink(m.Dir, others+"/out"))
 	said, err := inside(m, work, "--permission", out, "--", "ls", others+"/out").CombinedOutput()

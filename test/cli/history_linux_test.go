@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// With standard error at a terminal, nod show and nod history say how far they have read the log, and
-// take the line away at the end.
+// If standard error is a terminal, nod show and nod history show there how far they have read the log, and
+// remove this line at the end.
 func TestATerminalShowsHowFarTheLogWasRead(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
@@ -33,10 +33,10 @@ func TestATerminalShowsHowFarTheLogWasRead(t *testing.T) {
 		env.NoError(err)
 		cmd := env.Command(args...)
 		cmd.Stderr = slave
-		_ = cmd.Run() // show fails: the request is unknown
+		_ = cmd.Run() // nod show fails, because the request is unknown
 		slave.Close()
 		var said bytes.Buffer
-		_, _ = said.ReadFrom(master) // it ends with an error, because the other side is closed
+		_, _ = said.ReadFrom(master) // the read ends with an error when the other side is closed
 		master.Close()
 		env.Regexp(`^\r\x1b\[Kreading the log back to .* …\r\x1b\[K(nod: )?no`, said.String(), args)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod history and nod show go on in the log after the records of the last 24 hours, and say what the
-// log does not have.
+// nod history and nod show continue in the log after the records of the last 24 hours, and say what is
+// missing in the log.
 func TestHistoryAndShowGoBackAsFarAsTheLog(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
@@ -53,7 +53,8 @@ func TestHistoryAndShowGoBackAsFarAsTheLog(t *testing.T) {
 	env.Exits(env.Nod("allow", "first"), 1, "", "no such request is waiting")
 }
 
-// An id of the log is first looked for as it is. A beginning of several ids is refused.
+// nod show takes an exact id of the log before longer ids that begin with it. It refuses the beginning of
+// several ids.
 func TestShowPrefersAnExactIDOfTheLog(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// invites runs nod invite with a free port. It returns the arguments of the nod join command in the
-// output, and the address in the invitation.
+// invites runs nod invite with a free port. It returns the arguments of the printed nod join command, and the
+// invitation's address.
 func invites(m *rig.Machine, name string) (line []string, address string) {
 	address = testports.Address(m.T)
 	stdout, stderr, code := m.Run("invite", name, "--address", address)
@@ -28,8 +28,8 @@ func invites(m *rig.Machine, name string) (line []string, address string) {
 	return line[1:], address
 }
 
-// Another machine joins with the one line that nod invite prints. Its agents then reach nod without
-// flags, over TLS, with a separate key, and trust no other server.
+// Another machine joins with the line that nod invite prints. Its agents then reach nod over TLS without
+// flags, have a key of their own, and trust no other server.
 func TestAnotherMachineJoins(t *testing.T) {
 	t.Parallel()
 	here, there := rig.NewMachine(t), rig.NewMachine(t)
@@ -76,7 +76,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 	_, err = nats.Connect("nats://" + address)
 	require.ErrorContains(t, err, "certificate", "a client without TLS, or that trusts the system's authorities, cannot connect")
 
-	// The invited machine must not trust another nod that listens at the same address.
+	// The invited machine must not trust a different nod at the same address.
 	here.Kill()
 	other := rig.NewMachine(t)
 	invites(other, "devbox")

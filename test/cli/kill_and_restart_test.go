@@ -23,10 +23,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A test sends and allows a request, and kills nod with kill -9 at a random moment. After a restart it
-// sends the request again under the same id. Then the request must either be pending, with the deadline
-// that its printed receipt contains, or have exactly one decision. nod must not lose a receipt or a
-// decision that a command has printed.
+// The test kills nod with kill -9 at a random moment of a request and its allow, and starts nod again. A
+// repeated request must be pending with the deadline of its printed receipt, or have exactly one decision.
+// nod must not lose a receipt or a decision that a command has printed.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2
@@ -47,8 +46,8 @@ func TestKillNine(t *testing.T) {
 func killNine(t *testing.T, kills int) {
 	m := rig.NewMachine(t)
 	m.StartNod()
-	// life is how long a request and its answer take without a kill. The random moment is within this
-	// time. The first measurement is only a warm-up, and the second replaces it.
+	// life is the time that a request and its answer take without a kill, and limits the random moment. The
+	// second measurement replaces the first one, which is a warm-up.
 	var life time.Duration
 	for _, id := range []string{"cold-life", "warm-life"} {
 		begun := time.Now()
@@ -90,7 +89,7 @@ func killNine(t *testing.T, kills int) {
 			_, errs, code := m.Run("deny", id, "--session", "kill")
 			require.Zero(t, code, errs)
 			said["pending"]++
-		case 0: // the exit code of an allowed request, even if nod allow was killed before it printed the decision
+		case 0: // nod allow may have been killed after the allow was stored and before it printed the decision
 			var d schemas.Decision
 			require.NoError(t, json.Unmarshal([]byte(decided), &d))
 			require.Equal(t, schemas.Allowed, d.Outcome)
@@ -158,7 +157,7 @@ func TestStoppingIsClean(t *testing.T) {
 	require.Contains(t, stderr, "nod is not running")
 }
 
-// If nod cannot start, it prints an error of one line that names the remedy.
+// If nod cannot start, it prints an error in one line that names the remedy.
 func TestWhyNodDoesNotStart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -188,8 +187,8 @@ func TestWhyNodDoesNotStart(t *testing.T) {
 	}
 }
 
-// While nod engine waits for its NATS server, it prints that it waits. If a signal stops the
-// command, it prints that it was stopped.
+// nod engine prints that it waits for its NATS server. If a signal stops the wait, it prints that it was
+// stopped.
 func TestAnEnginePrintsThatItWaitsForItsServer(t *testing.T) {
 	t.Parallel()
 	c := rig.NewMachine(t).Command("engine", "--nats-url", "nats://127.0.0.1:1")
@@ -275,7 +274,7 @@ func TestExitCodesForScripts(t *testing.T) {
 	require.Equal(t, "Permission granted for network access.\n", out)
 }
 
-// A request that is on its way to an engine when a signal stops nod ask is withdrawn too.
+// If a signal stops nod ask before an engine has sent a receipt, nod ask withdraws the request too.
 func TestAStoppedAskWithdrawsARequestWithoutAReceipt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -301,14 +300,14 @@ func TestAStoppedAskWithdrawsARequestWithoutAReceipt(t *testing.T) {
 	env.Contains(next(), "nod.v1.request.")
 	env.NoError(ask.Process.Signal(os.Interrupt))
 	sent := next()
-	for strings.HasPrefix(sent, "nod.v1.request.") { // a try that was sent before the signal
+	for strings.HasPrefix(sent, "nod.v1.request.") { // nod ask may have sent this try before the signal
 		sent = next()
 	}
 	env.Contains(sent, "nod.v1.withdraw.")
 }
 
-// An engine of another process cannot use the stores of a nod up that groups syncs. The
-// engine's error names the flag with which nod up must be started instead.
+// If nod up syncs many messages at once, an engine of another process cannot use its stores. The engine's
+// error names the flag with which nod up must be started instead.
 func TestAnEngineIsRefusedByStoresWithGroupedSyncs(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A contained command makes files that other programs obey, and removes a link to a secret. Its nod is
-// killed before it can undo that. A running nod does it, or the next hook or contained command.
+// A contained command makes files that other programs obey, and removes a link to a secret. nod is killed
+// before it can undo these changes. A running nod, the next hook or the next contained command undoes them.
 func TestAKilledNodsCommandIsUndone(t *testing.T) {
 	t.Parallel()
 	if level, why := contain.Support(); level != contain.Namespaces {
@@ -84,8 +84,8 @@ func TestAKilledNodsCommandIsUndone(t *testing.T) {
 	}
 }
 
-// A file is secret only because a link leads to it. A command removes the link and still runs. A second
-// command sees neither the file nor can it move it to another place.
+// A file is secret only because a symbolic link leads to it. A contained command removes the link and still
+// runs. A second command can neither see the file nor move it.
 func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 	t.Parallel()
 	if level, why := contain.Support(); level != contain.Namespaces {
@@ -113,14 +113,14 @@ func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 	require.Equal(t, "removed\n", line)
 	require.NoFileExists(t, project+"/.env")
 
-	for range 2 { // the first line may not move what the second one would then read
+	for range 2 { // the first round must not move the file to a place where the second round can read it
 		second, err := contained("mv shared a; mv other b; mv shared/dev.txt c; grep -Rs . shared other a b c; echo read").CombinedOutput()
 		require.NoError(t, err, string(second))
 		require.Contains(t, string(second), "read\n")
 		require.NotContains(t, string(second), secretText)
 	}
 	require.NoError(t, in.Close())
-	_ = first.Wait() // the shell fails to read
+	_ = first.Wait() // Wait fails, because the shell cannot read
 	for link, target := range map[string]string{".env": "shared/dev.txt", ".env.prod": "other/prod.txt"} {
 		to, err := os.Readlink(filepath.Join(project, link))
 		require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 	}
 }
 
-// A power cut can damage the note of a command. It stops no later command.
+// If a power cut damages a command's note, later commands still run.
 func TestADamagedNoteStopsNoCommand(t *testing.T) {
 	t.Parallel()
 	if level, why := contain.Support(); level != contain.Namespaces {
@@ -148,8 +148,8 @@ func TestADamagedNoteStopsNoCommand(t *testing.T) {
 	}
 }
 
-// reviews calls run until its output says that files were moved away. While the kernel still kills the
-// inner process, nod leaves the review to its next call.
+// reviews calls the function run until the output says that files were moved away. This can take several
+// calls, because nod reviews nothing while the kernel still kills the inner process.
 func reviews(t *testing.T, run func() string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(run(), "they were moved away") }, rig.Patience, rig.Tick)

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// typist is a person who answers one question by commands. The commands run without a terminal, so
-// they cannot ask the person to confirm.
+// typist is a person who answers one question by commands. The commands run without a terminal, so they ask
+// for no confirmation.
 type typist struct {
 	*rig.Env
 	id    string
@@ -21,8 +21,7 @@ type typist struct {
 	typed string // the flags of the last command, except --rule
 }
 
-// nod allow creates a standing answer only if an earlier command printed the rule and this command
-// names it.
+// nod allow creates a standing answer only if an earlier command printed the rule and --rule names it.
 func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 	t.Parallel()
 	if !*rig.Long {
@@ -32,7 +31,7 @@ func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 	ada := env.Agent("ada")
 	peopletest.NothingLastsUnseen(t, 2, peopletest.Lasts{Rules: true}, func(n int) peopletest.Person {
 		id := fmt.Sprint("unseen", n)
-		r := rig.Shell(fmt.Sprint("S", n), id, "go test ./bus") // each request has a separate session, so that no other standing answer applies
+		r := rig.Shell(fmt.Sprint("S", n), id, "go test ./bus") // each request has its own session, so that no other standing answer covers it
 		r.Options = append(schemas.DefaultOptions(), schemas.Option{OptionID: "always", Name: "Always", Kind: schemas.AllowAlways})
 		ada.Asks(r)
 		return &typist{Env: env, id: id}
@@ -41,7 +40,7 @@ func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 
 func (p *typist) Sees() string { return strings.ReplaceAll(p.read, p.id, "") }
 
-// named finds, in the output of a command, the rules that the next command must name.
+// named finds the rules in a command's output that the next command must name.
 var named = regexp.MustCompile(`--rule '([^']+)'`)
 
 func (p *typist) May() (all []peopletest.Pressable) {

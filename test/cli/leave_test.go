@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod leave shows its limits and asks; nod back ends the leave and lists the calls that it allowed, also
-// if the leave has ended by itself.
+// nod leave shows its limits and asks for confirmation. nod back ends the leave and lists the calls that the
+// leave allowed, even if the leave has ended by itself.
 func TestLeaveAndBack(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

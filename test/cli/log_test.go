@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod writes a checkpoint of the log when it starts. nod log verify finds a change of the
-// exported log, also on a machine without nod's keys.
+// nod writes a checkpoint of the log at its start. nod log verify finds a change of the exported log, even on
+// a machine without nod's keys.
 func TestTheLogIsVerified(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -34,7 +34,7 @@ func TestTheLogIsVerified(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stdout, stderr, code := m.Run("log", "verify", "--json")
 		require.NoError(t, json.Unmarshal([]byte(stdout), &report), stderr)
-		return code == 0 && report.Open == 1 // the newest checkpoint itself
+		return code == 0 && report.Open == 1 // the newest checkpoint, which no checkpoint covers yet
 	}, rig.Patience, rig.Tick)
 	head := report.Checkpoints[len(report.Checkpoints)-1].Hash
 	stdout, stderr, code := m.Run("log", "verify", "--head", head)

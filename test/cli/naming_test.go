@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A command accepts any prefix of an id that matches only one pending request.
+// A command takes the beginning of an id if only one pending request has an id that begins so.
 func TestAnyUnambiguousBeginningNamesARequest(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -26,8 +26,8 @@ func TestAnyUnambiguousBeginningNamesARequest(t *testing.T) {
 	env.Exits(env.Nod("allow", "c"), 1, "", "too short for the beginning of one")
 }
 
-// Without a terminal, a command without an id answers nothing. With a terminal, the person sees the
-// request first, or picks it from a list.
+// Without a terminal, a command without an id answers nothing. In a terminal, the person first sees the
+// request, or picks one from a list.
 func TestACommandWithoutAnIDTakesTheWaitingRequest(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -66,7 +66,7 @@ func TestACommandWithoutAnIDTakesTheWaitingRequest(t *testing.T) {
 	require.Equal(t, "second-request\n", stdout)
 }
 
-// Without an id, nod answer considers only questions, and nod allow and nod deny only calls.
+// Without an id, nod answer takes only questions, and nod allow and nod deny take only calls.
 func TestQuestionsAndCallsAreToldApart(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -115,7 +115,7 @@ func TestStatusHistoryAndSessions(t *testing.T) {
 	env.Exits(env.Nod("freeze", "--agent", "local"), 0, "Frozen", "")
 }
 
-// nod warns an owner who applies settings in which the owner is no approver.
+// nod warns an owner who applies settings that do not name the owner as an approver.
 func TestApplyingSettingsWarnsOfALockOut(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod policy suggest derives rules from the questions in the log. It needs the setting log.payloads,
-// because the log otherwise contains no commands.
+// nod policy suggest derives rules from the questions in the log. It needs the setting log.payloads, because
+// without it the log has no commands.
 func TestSuggestionsFromTheLog(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -43,9 +43,9 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 	}, rig.Patience, rig.Tick)
 }
 
-// With the setting harden_git, nod changes an allowed git command that only reads, so that git
-// does not run programs from the repository's configuration. Unlike other decisions by rules,
-// this decision is stored in a record, because it contains an updated input.
+// With the setting harden_git, nod changes an allowed git command that only reads, so that git runs no
+// program of the repository's configuration. nod stores this decision in a record, unlike other decisions by
+// rules, because it has an updated input.
 func TestHardenGitRewritesAllowedGitReads(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod up rings its terminal once for each new request, with the bell and two notifications,
-// and not for an outcome. --no-notify turns the bell and the notifications off.
+// nod up rings its terminal once for each new request, by the bell and by two notifications. An outcome does
+// not ring. The flag --no-notify turns all of it off.
 func TestNodUpRingsItsTerminal(t *testing.T) {
 	t.Parallel()
 	for flag, rings := range map[string]int{"": 1, " --no-notify": 0} {
@@ -28,7 +28,7 @@ func TestNodUpRingsItsTerminal(t *testing.T) {
 			require.NoError(t, os.WriteFile(goes, nil, 0o600))
 			p.Shows("Stop with Ctrl-C")
 			heard := func() string {
-				data, _ := os.ReadFile(out) // before the first output there is no file
+				data, _ := os.ReadFile(out) // the file does not exist before the first output
 				return string(data)
 			}
 			for n, id := range []string{"first-request", "second-request"} {

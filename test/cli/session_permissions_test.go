@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A person and a script use the commands for a session's permissions: ask, show, grants, grant, gate
-// and revoke.
+// A person and a script use all commands for a session's permissions: ask, show, grants, grant, gate and
+// revoke.
 func TestCommandsForASessionsPermissions(t *testing.T) {
 	t.Parallel()
 	m, dir := rig.NewMachine(t), rig.Tree(t)
@@ -74,15 +74,15 @@ func TestCommandsForASessionsPermissions(t *testing.T) {
 	_, stderr = said(1, "revoke", "nosuch")
 	require.Contains(t, stderr, "there is no standing answer nosuch")
 
-	// nod gate --strict asks for a missing permission. After a denial it exits with 3, so that a
-	// script can skip the task.
+	// nod gate --strict asks for a missing permission. After a denial it exits with 3, so that a script can
+	// leave the task out.
 	gate := m.Command("gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--strict")
 	require.NoError(t, gate.Start())
 	said(0, "deny", m.Pending("helper"), "-m", "not at night")
 	require.Error(t, gate.Wait())
 	require.Equal(t, 3, gate.ProcessState.ExitCode())
 
-	// A permission for one host is asked for and granted like any other.
+	// A permission for one host is requested and granted like any other permission.
 	hosts := m.Command("ask", "--session", "H", "--permission", "@network:registry.npmjs.org:443", "--permission", "@network:go.dev:443", "--reason", "to install", "--id", "h1")
 	require.NoError(t, hosts.Start())
 	require.Eventually(t, func() bool { _, _, code := m.Run("show", "h1", "--session", "H"); return code == 0 }, time.Minute, 50*time.Millisecond)

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// In a terminal, nod setup shows checklists. It writes exactly what is ticked, once the summary is
-// confirmed.
+// In a terminal, nod setup shows checklists. After the person confirms the summary, it writes exactly what
+// the person has ticked.
 func TestSetupAsChecklists(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string][2]int{"80 columns": {80, 24}, "40 columns": {40, 24}, "120 columns": {120, 40}} {
@@ -50,7 +50,7 @@ func TestSetupAsChecklists(t *testing.T) {
 	}
 }
 
-// A person who leaves the lists changes nothing.
+// If a person leaves the lists, nod setup changes nothing.
 func TestSetupIsLeftWithoutAChange(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{"esc": "Escape", "q": "q", "ctrl-c": "C-c"} {
@@ -68,7 +68,7 @@ func TestSetupIsLeftWithoutAChange(t *testing.T) {
 	}
 }
 
-// With NO_COLOR the lists and the changes have no colours.
+// With NO_COLOR, the lists and the changes have no colours.
 func TestSetupWithoutColours(t *testing.T) {
 	t.Parallel()
 	p := newSetupPane(t, 80, 24, "NO_COLOR=1", `{}`, "")
@@ -79,8 +79,8 @@ func TestSetupWithoutColours(t *testing.T) {
 	p.NotContains(p.Coloured(), "\x1b[31m")
 }
 
-// An agent whose settings cannot be changed does not keep the others from asking nod, and the end says
-// so. A file that changed after the list was shown is left alone.
+// nod setup does not change a file that has changed after the list was shown. It still sets up the other
+// agents, and names the agent that it could not change.
 func TestSetupGoesOnAfterAnError(t *testing.T) {
 	t.Parallel()
 	p := newSetupPane(t, 80, 24, "", `{}`, "")
@@ -101,8 +101,8 @@ func TestSetupGoesOnAfterAnError(t *testing.T) {
 	p.Equal("{}", string(kept))
 }
 
-// On a fresh machine nod does not run yet: setup writes settings.json and the service, and asks its test
-// question once nod runs. The PATH has no systemctl, so the service does not start nod.
+// On a fresh machine, nod setup writes settings.json and the service, and asks its test question as soon as
+// nod runs. In this test the service does not start nod, because the PATH has no systemctl.
 func TestSetupBeforeNodRuns(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -15,16 +15,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// setupPane is nod setup at a terminal, in a Go project of a home with Claude Code and Copilot CLI in
-// it.
+// setupPane is nod setup at a terminal, in a Go project. The home directory has Claude Code and Copilot CLI.
 type setupPane struct {
 	*rig.Pane
 	m             *rig.Machine
 	home, project string
 }
 
-// newSetupPane starts nod setup without the service, while nod runs. The string env has further
-// variables for it, and past is a transcript of a past session.
+// newSetupPane starts nod setup without the service, while nod runs. The string env has further variables for
+// nod setup, and past is a transcript of a past session.
 func newSetupPane(t *testing.T, width, height int, env, before, past string) *setupPane {
 	m := rig.NewMachine(t)
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), rig.Apart(before), 0o600))
@@ -47,7 +46,7 @@ func startSetup(t *testing.T, m *rig.Machine, width, height int, env, past, flag
 	return p
 }
 
-// answers types a line in reply to each question, in turn: pairs of a text on the screen and the line.
+// answers types a line in reply to each question. The pairs are a text of the question and the line.
 func (p *setupPane) answers(pairs ...string) {
 	for n := 0; n < len(pairs); n += 2 {
 		p.Shows(pairs[n])
@@ -75,7 +74,7 @@ func settingsInForce(t *testing.T, m *rig.Machine) schemas.Settings {
 	return state.Settings
 }
 
-// The questions of a terminal that cannot draw, by which a test waits for them.
+// Parts of the questions that nod setup asks in a terminal that cannot draw.
 const (
 	whichAgents = "Which of the agents on this machine will ask nod?"
 	whichPreset = "Which one (a number, or Enter to leave it so"
@@ -83,17 +82,17 @@ const (
 	writeThem   = "Write these changes? [y/N]"
 )
 
-// On a terminal that cannot draw, nod setup asks line by line. It changes only what the user chose, has
-// seen and has confirmed.
+// In a terminal that cannot draw, nod setup asks line by line. It changes only what the user has chosen, seen
+// and confirmed.
 func TestSetupAsksLineByLine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before       string
 		agent        string
-		preset, rule string // the answers
+		preset, rule string // the person's answers
 		agrees       string
 		want         string // the preset in force afterwards
-		allow        string // the rule of the project's runner, if it must be in force
+		allow        string // the rule for the project's runner, or "" if there must be none
 	}{
 		"a preset and its rules":     {`{}`, "1", "3", "all", "y", "project", "Bash(go test:*) in "},
 		"empty lines":                {`{}`, "1", "", "", "y", "", ""},
@@ -135,8 +134,8 @@ func TestSetupAsksLineByLine(t *testing.T) {
 	}
 }
 
-// Past sessions are read only if the user agrees. They show the number of questions by preset, and the
-// rules that would have spared them.
+// nod setup reads past sessions only if the user agrees. It then shows the number of questions for each
+// preset, and the rules that would have saved questions.
 func TestSetupReadsPastSessionsWithConsent(t *testing.T) {
 	t.Parallel()
 	past := `{"type":"assistant","sessionId":"s1","cwd":"/p","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"make lint"}}]}}
@@ -167,8 +166,8 @@ func TestSetupReadsPastSessionsWithConsent(t *testing.T) {
 	}
 }
 
-// nod setup changes no settings.json whose settings are not in force: applying it would change more.
-// The agents ask nod nevertheless.
+// If settings.json is not in force, nod setup does not change it, because the rest of the file would then
+// come into force too. The agents still ask nod.
 func TestSetupLeavesOtherSettingsInForce(t *testing.T) {
 	t.Parallel()
 	p := newSetupPane(t, 160, 300, "TERM=dumb", `{}`, "")

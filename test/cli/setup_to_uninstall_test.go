@@ -21,9 +21,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// house is the home directory of a user who has agent programs. nod is installed as by a package
-// manager: in a directory with the version in its name, and with a link in PATH. PATH contains no
-// systemctl, so the test itself runs nod's service.
+// house is the home directory of a user who has agent programs. As with a package manager, nod is in a
+// directory with the version in its name, and PATH has a link to nod. PATH has no systemctl, so the test
+// itself runs nod's service.
 type house struct {
 	*require.Assertions
 	t         *testing.T
@@ -90,14 +90,14 @@ func (h *house) data() string { return filepath.Join(h.home, ".local/share/nod")
 
 func (h *house) launcher() string { return filepath.Join(h.data(), "launcher", "nod") }
 
-// serve runs the command in the unit's ExecStart, as systemd would. It waits until nod answers.
+// serve runs the command in the unit's ExecStart, as systemd would, and waits until nod answers.
 func (h *house) serve() {
 	unit, err := os.ReadFile(h.unit())
 	h.NoError(err)
 	line := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
 	h.Len(line, 2)
 	h.nod = exec.Command("/bin/sh", "-c", "exec "+string(line[1])+" --listen 127.0.0.1:0")
-	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // systemd gives services another PATH
+	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // the PATH of services
 	said, err := os.OpenFile(h.said, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	h.NoError(err)
 	defer said.Close()
@@ -115,7 +115,7 @@ func (h *house) stop() {
 	h.nod = nil
 }
 
-// hook runs the hook from Claude Code's settings, without a PATH, for a call that a rule allows.
+// hook runs the hook of Claude Code's settings without a PATH, for a call that a rule allows.
 func (h *house) hook() {
 	var settings struct {
 		Hooks map[string][]struct{ Hooks []struct{ Command string } }
@@ -146,7 +146,7 @@ func (h *house) doctor() (code int, found map[string]string) {
 	return code, found
 }
 
-// files returns all files in the home directory, except the programs that the user installed.
+// files returns all files of the home directory except the programs.
 func (h *house) files() (all []string) {
 	h.NoError(filepath.WalkDir(h.home, func(path string, e fs.DirEntry, err error) error {
 		h.NoError(err)
@@ -163,8 +163,8 @@ func (h *house) files() (all []string) {
 	return all
 }
 
-// A user sets up nod, answers the test question, runs the service, upgrades nod and uninstalls it. At
-// the end only the data directory is left, and uninstall --purge removes that.
+// A user sets up nod, answers the test question, runs the service, upgrades nod and uninstalls it. In the end
+// only the data directory is left, which uninstall --purge removes.
 func TestSetupUpgradeAndUninstallInAFreshHome(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -203,7 +203,7 @@ func TestSetupUpgradeAndUninstallInAFreshHome(t *testing.T) {
 	h.uninstall()
 }
 
-// The method until reads lines up to the first line that contains text, and returns that line.
+// The method until reads lines until one contains text, and returns that line.
 func (h *house) until(lines *bufio.Scanner, text string) string {
 	h.t.Helper()
 	var seen []string
@@ -229,14 +229,14 @@ func (h *house) verifyUnit() {
 	h.NoError(err, string(out))
 }
 
-// upgrade replaces nod by a new version. The hook must work before and after the restart of the
-// service, and the pending request must stay pending. After that, upgrade makes the launcher point to
-// a missing file, and nod doctor must name the remedy.
+// upgrade replaces nod with a new version. The hook must work before and after the service's restart, and the
+// pending request must stay pending. Then upgrade makes the launcher point to a missing file, and nod doctor
+// must name the remedy.
 func (h *house) upgrade() {
 	h.release("2")
 	h.hook()
 	h.stop()
-	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the output of the service has grown to 2 MiB; no program rotates this file
+	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the output of the service has grown to 2 MiB, because no program rotates its file
 	h.serve()
 	h.hook()
 	h.Contains(h.ok("pending", "--json"), "survives")
@@ -249,7 +249,7 @@ func (h *house) upgrade() {
 	h.NoError(err)
 	h.Empty(string(said), "a service writes to its log alone, and empties its output file once it has grown")
 
-	// Make the launcher point to a missing file, as after a move of nod.
+	// The launcher points to a missing file, as after a move of nod.
 	h.NoError(os.Remove(h.launcher()))
 	h.NoError(os.Symlink("/nowhere/nod", h.launcher()))
 	code, found = h.doctor()
@@ -284,7 +284,8 @@ func (h *house) uninstall() {
 	h.ok("uninstall", "--purge", "--yes")
 }
 
-// An agent whose settings nod cannot read does not keep the others from asking nod. The end names it.
+// If nod cannot read the settings of one agent, nod setup still sets up the other agents, and names this
+// agent at the end.
 func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -296,7 +297,7 @@ func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
 	h.FileExists(filepath.Join(h.home, ".copilot/hooks/nod.json"))
 }
 
-// If the hook of one host cannot be uninstalled, the launcher stays, because that hook runs it.
+// If nod cannot uninstall the hook of one host, it keeps the launcher, because that hook runs the launcher.
 func TestUninstallKeepsALauncherThatAHookStillRuns(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -326,8 +327,7 @@ func TestUninstallKeepsALauncherThatAHookStillRuns(t *testing.T) {
 	h.Contains(stderr, "--yes")
 }
 
-// A nod that go run has built refuses to install itself, because go run deletes the program at the
-// end.
+// A nod that go run has built refuses to install itself, because go run deletes the program when it ends.
 func TestAProgramOfGoRunIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The recipes of docs/status.md show a request that waits: in tmux, in Bash's prompt, in Claude Code's
-// status line and as waybar reads it. waybar and Claude Code themselves do not run here.
+// The recipes of docs/status.md show a waiting request in tmux, in Bash's prompt, in Claude Code's status
+// line and in waybar. The test runs neither Claude Code nor waybar, only the commands for them.
 func TestRecipesForStatusBars(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -52,6 +52,6 @@ func TestRecipesForStatusBars(t *testing.T) {
 	conf := filepath.Join(dir, "tmux.conf")
 	require.NoError(t, os.WriteFile(conf, []byte(recipes["tmux"][0]), 0o600))
 	p := m.NewPane(t, 80, 10, "PATH="+path+" TMUX= exec tmux -S "+filepath.Join(dir, "s")+" -f "+conf+" new-session 'sleep 600'")
-	t.Cleanup(func() { _ = exec.Command("tmux", "-S", filepath.Join(dir, "s"), "kill-server").Run() }) // it fails if the server has ended
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", filepath.Join(dir, "s"), "kill-server").Run() }) // kill-server fails if the server has ended
 	p.Shows("nod 1 ")
 }

@@ -12,7 +12,8 @@ import (
 
 const suggestedRule = "Bash(go test:*) in /p"
 
-// nod policy suggest --apply shows the change of settings.json, and adds the rules only after a yes.
+// nod policy suggest --apply shows the change of settings.json, and adds the rules only after the person
+// answers yes.
 func TestSuggestedRulesAreAdded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -40,8 +41,8 @@ func TestSuggestedRulesAreAdded(t *testing.T) {
 	require.Contains(t, settingsInForce(t, b.Machine).Permissions.Allow, suggestedRule)
 }
 
-// nod policy suggest --apply puts the rules into force in a running nod. It refuses a file whose settings
-// are not the ones in force, because applying it would change more than the rules.
+// nod policy suggest --apply brings the rules into force in a running nod. It refuses a settings file that is
+// not in force, because the other settings of the file would come into force too.
 func TestSuggestedRulesComeIntoForce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -63,7 +64,7 @@ func TestSuggestedRulesComeIntoForce(t *testing.T) {
 	require.Equal(t, []string{"Bash(make:*)"}, s.Permissions.Deny)
 }
 
-// A person adds no rule for calls that the settings do not let this person allow at the terminal.
+// A person can add no rule for calls that the settings do not let the person allow at the terminal.
 func TestSuggestedRulesKeepToThePersonsRights(t *testing.T) {
 	t.Parallel()
 	u, err := user.Current()

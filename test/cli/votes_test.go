@@ -19,8 +19,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// votingMachine is a nod on which this user, as Ann at the terminal, and Bob on the web must both
-// allow each request.
+// votingMachine is a nod on which two people must allow each request. The user of the tests is Ann at the
+// terminal, and Bob is on the web.
 func votingMachine(t *testing.T) *rig.Machine {
 	m := rig.NewMachine(t)
 	settings := fmt.Sprintf(`{"permissions": {"confirm": [{"risk": "low", "votes": 2}]}, "approvers": {"people": [
@@ -31,7 +31,7 @@ func votingMachine(t *testing.T) *rig.Machine {
 	return m
 }
 
-// bobAllows submits Bob's allow of a request, as the web inbox would.
+// bobAllows sends Bob's allow of a request, as the web inbox does.
 func bobAllows(t *testing.T, m *rig.Machine, id string) (schemas.Decision, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -47,7 +47,7 @@ func bobAllows(t *testing.T, m *rig.Machine, id string) (schemas.Decision, error
 	})
 }
 
-// A vote that nod has confirmed outlives kill -9, and decides nothing by itself.
+// A confirmed vote survives kill -9, and still decides nothing by itself.
 func TestAVoteOutlivesKillNine(t *testing.T) {
 	t.Parallel()
 	m := votingMachine(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod doctor --cluster finds, with an observer's key, an engine and a server that are gone, a store whose
-// configuration was changed, and stores with different numbers of replicas.
+// With an observer's key, nod doctor --cluster finds four faults: a missing engine, a missing server, a store
+// with a changed configuration, and stores with different numbers of replicas.
 func TestTheClusterIsExamined(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -29,7 +29,7 @@ func TestTheClusterIsExamined(t *testing.T) {
 	require.Contains(t, <-up, "an engine is up")
 
 	c.examines(true, "3 replicas are current", "2 run", "all have read the same settings")
-	// An engine that hangs answers nothing, so that it is missing.
+	// A hanging engine counts as missing, because it does not reply.
 	require.NoError(t, first.Process.Signal(syscall.SIGSTOP))
 	c.examines(true, "one runs: if it stops")
 	require.NoError(t, first.Process.Signal(syscall.SIGCONT))
@@ -37,7 +37,7 @@ func TestTheClusterIsExamined(t *testing.T) {
 	stop(first)
 	c.examines(true, "one runs: if it stops")
 
-	// One server has an older accounts.conf, without the observer.
+	// One server has an older accounts.conf without the observer's key.
 	accounts := c.withoutKey(roles.ID{Role: roles.Observer}, 1)
 	c.examines(false, "the NATS server at "+strings.Split(c.urls, ",")[1]+" refused the key of observer", "reload it")
 	c.reloads(1, accounts)
@@ -66,8 +66,8 @@ func TestTheClusterIsExamined(t *testing.T) {
 	require.ErrorContains(t, err, "run it once for each")
 }
 
-// withoutKey removes a key from the configuration of server n, which reads it again. It returns the
-// configuration as it was.
+// withoutKey removes a key from server n's configuration and makes the server reload it. It returns the
+// earlier configuration.
 func (c *cluster) withoutKey(id roles.ID, n int) (was []byte) {
 	c.t.Helper()
 	keys, err := roles.OpenKeys(c.dir)
@@ -84,14 +84,15 @@ func (c *cluster) withoutKey(id roles.ID, n int) (was []byte) {
 	return was
 }
 
-// reloads gives server n a configuration, which it reads without a restart.
+// reloads gives server n a new configuration, which the server reads without a restart.
 func (c *cluster) reloads(n int, config []byte) {
 	c.t.Helper()
 	require.NoError(c.t, os.WriteFile(c.config(n), config, 0o600))
 	require.NoError(c.t, c.servers[n].Process.Signal(syscall.SIGHUP))
 }
 
-// examines runs nod doctor --cluster until its output has these texts.
+// examines repeats nod doctor --cluster until its output contains these texts. The command must succeed
+// exactly if healthy is true.
 func (c *cluster) examines(healthy bool, texts ...string) {
 	c.t.Helper()
 	var out string

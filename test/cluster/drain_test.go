@@ -18,9 +18,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Two engines are stopped with SIGTERM and started again, one after another, while requests are sent and
-// answered. An engine that stops replies to the calls that it has: none is lost and sent again, which
-// would take 5 s.
+// Two engines are stopped with SIGTERM and started again, one after another, while agents ask and people
+// answer. A stopping engine still replies to its calls, so that no client has to repeat a lost call, which
+// takes 5 s.
 func TestEnginesStopOneAfterAnotherWithoutLosingCalls(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -110,9 +110,9 @@ func (c *cluster) startEngine() *exec.Cmd {
 	return p
 }
 
-// drain stops an engine with SIGTERM and waits until it has ended, which it must do within 30 s.
+// drain stops an engine with SIGTERM, and requires that it ends within 30 s.
 func (c *cluster) drain(engine *exec.Cmd) {
-	late := time.AfterFunc(30*time.Second, func() { _ = engine.Process.Kill() }) // Wait then returns an error
+	late := time.AfterFunc(30*time.Second, func() { _ = engine.Process.Kill() }) // a killed engine makes Wait return an error
 	defer late.Stop()
 	require.NoError(c.t, engine.Process.Signal(syscall.SIGTERM))
 	require.NoError(c.t, engine.Wait())

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server that nod does not run has room for 3 MB. Once it is full, each request is refused
-// with the reason, by a rule too, and nothing is lost. Once there is room, nod goes on without
-// a restart.
+// A NATS server that nod does not run itself has room for only 3 MB. If the server is full, nod refuses each
+// request with the reason, even if a rule would decide it, and loses nothing. When the server has room again,
+// nod continues without a restart.
 func TestStoresWithoutRoomRefuseAndGoOn(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -68,7 +68,7 @@ func TestStoresWithoutRoomRefuseAndGoOn(t *testing.T) {
 	}
 }
 
-// owns returns JetStream in the account of the stores, with the rights of their owner.
+// owns returns JetStream in the stores' account, with the rights of nod's owner.
 func (c *cluster) owns() jetstream.JetStream {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "owner-store.nk"))
 	require.NoError(c.t, err)

@@ -26,7 +26,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nodes is a cluster of three NATS servers in this process, with one engine on each.
+// nodes is a cluster of three NATS servers in the test's process, with one engine for each server.
 type nodes struct {
 	t       *testing.T
 	ctx     context.Context
@@ -56,7 +56,7 @@ func newNodes(t *testing.T, settings string) *nodes {
 	}
 	for i := range n.servers {
 		n.engine(i)
-		if i == 0 { // the other engines read the settings when they start
+		if i == 0 { // the other engines read these settings at their start
 			_, err := n.engines[0].ApplySettings(ctx, rig.Apart(settings), "test")
 			require.NoError(t, err)
 		}
@@ -90,8 +90,8 @@ func (n *nodes) engine(i int) {
 	})
 }
 
-// stepDowns makes the leader of the stream with the records step down, and each next leader 200 ms
-// after its election, until stop is called. stop returns the number of step-downs.
+// stepDowns makes each leader of the stream with the records step down 200 ms after its election. The
+// returned function stop ends this and returns the number of step-downs.
 func (n *nodes) stepDowns() (stop func() int64) {
 	nc, err := nats.Connect(n.servers[0].ClientURL())
 	require.NoError(n.t, err)
@@ -111,7 +111,7 @@ func (n *nodes) stepDowns() (stop func() int64) {
 			if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_pending_permissions", nil, time.Second); err == nil {
 				times.Add(1)
 			}
-			for elected := false; !elected && ctx.Err() == nil; { // only a leader replies; a loaded machine takes long to elect one
+			for elected := false; !elected && ctx.Err() == nil; { // only a leader replies, and on a loaded machine its election takes long
 				_, err := nc.Request("$JS.API.STREAM.INFO.KV_pending_permissions", nil, time.Second)
 				elected = err == nil
 			}
@@ -121,9 +121,8 @@ func (n *nodes) stepDowns() (stop func() int64) {
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }
 }
 
-// For each request, two answers, the deadline and sometimes a withdrawal come at nearly the
-// same time, while the leader of the stream with the records keeps changing. Every decision
-// that a party gets must be the stored one, and every asker must get it.
+// The leader of the stream with the records keeps changing. For each request, two answers, the deadline and
+// sometimes a withdrawal come at nearly the same time. Every party gets the one stored decision.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	t.Parallel()
 	requests := 150
@@ -151,7 +150,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	stop := n.stepDowns()
 	outcomes := map[schemas.Outcome]int{}
 	var mu sync.Mutex
-	number := 0 // the next request's number, which makes it differ from all others
+	number := 0 // the number of the next request, so that no two requests are identical
 	storms := func(timeout time.Duration) {
 		var wg sync.WaitGroup
 		room := make(chan struct{}, 150)
@@ -188,9 +187,9 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	require.NotZero(t, times)
 }
 
-// storm makes request i with this timeout. Near its deadline one approver allows it and another rejects it,
-// at the same time; if i is even, the agent also withdraws it. storm returns the outcome, or
-// an error if a party received another decision than the stored one.
+// storm sends request i with this timeout. Near the deadline, one approver allows it, another one denies it,
+// and the agent withdraws it if i is even. storm returns the outcome, or an error if a party got another
+// decision than the stored one.
 func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, timeout, ahead time.Duration) (schemas.Outcome, error) {
 	r := rig.Permission(fmt.Sprint("S", i%10), bus.NewID(), "to fetch", fmt.Sprint("@read:/", i))
 	r.Host, r.TimeoutSeconds = "elsewhere", int(timeout.Seconds())
@@ -198,11 +197,11 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 	if err != nil {
 		return "", err
 	}
-	if asked.Receipt.Revision != 0 { // the revision is 0 if the request timed out during a long election
+	if asked.Receipt.Revision != 0 { // revision 0 means that the request timed out during a long election
 		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(timeout*6/25) - timeout/5)
 	}
 	var mu sync.Mutex
-	told := map[string]string{} // by party, the id of the decision that the party got
+	told := map[string]string{} // the id of the decision that each party got, by party
 	tell := func(who string, d schemas.Decision, err error) {
 		mu.Lock()
 		defer mu.Unlock()

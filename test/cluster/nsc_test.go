@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A company's operator, whose seeds nod never has, signs nod's accounts with the real nsc: nod runs on
-// its server, and a revocation is in force once nsc has pushed the account anew.
+// The real program nsc signs nod's accounts as a company's operator, whose seeds nod does not have. nod runs
+// on the company's server. A revocation comes into force when nsc pushes the account again.
 func TestAnotherOperatorSigns(t *testing.T) {
 	program := os.Getenv("NOD_TEST_NSC")
 	if program == "" {

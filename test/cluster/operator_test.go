@@ -28,7 +28,7 @@ func onOperator(t *testing.T) *cluster {
 	return c
 }
 
-// keys runs nod keys, and returns what it prints.
+// keys runs nod keys, and returns its stdout and stderr.
 func (c *cluster) keys(args ...string) (out, said string) {
 	c.t.Helper()
 	p := c.command("owner", append([]string{"keys"}, args...)...)
@@ -38,7 +38,7 @@ func (c *cluster) keys(args ...string) (out, said string) {
 	return stdout.String(), stderr.String()
 }
 
-// copied returns a key file, as a thief or another machine has it.
+// copied returns the content of a key file, as a thief or another machine has it.
 func (c *cluster) copied(key string) []byte {
 	c.t.Helper()
 	file, err := os.ReadFile(c.key(key))
@@ -46,7 +46,7 @@ func (c *cluster) copied(key string) []byte {
 	return file
 }
 
-// dialed connects with a key file. The connection does not connect again after the server has closed it.
+// dialed connects with a key file. If the server closes the connection, the connection stays closed.
 func (c *cluster) dialed(file []byte) (*nats.Conn, error) {
 	nc, err := nats.Connect(c.urls, nats.UserCredentialBytes(file), nats.NoReconnect(), nats.Timeout(30*time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
@@ -69,7 +69,7 @@ func (c *cluster) refuses(file []byte) {
 	require.ErrorIs(c.t, err, nats.ErrAuthorization)
 }
 
-// allowed asks, and allows at the terminal.
+// allowed sends a request, and allows it at the terminal.
 func (c *cluster) allowed(id string) {
 	c.t.Helper()
 	decided := c.asks(id)
@@ -77,7 +77,7 @@ func (c *cluster) allowed(id string) {
 	require.Equal(c.t, schemas.Allowed, (<-decided).Outcome)
 }
 
-// allows allows a request at the terminal, as soon as it is pending.
+// allows allows a request at the terminal as soon as the request is pending.
 func (c *cluster) allows(id string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -86,8 +86,8 @@ func (c *cluster) allows(id string) {
 	}, time.Minute, 200*time.Millisecond, id)
 }
 
-// On servers in operator mode an agent asks and a person answers; keys are made, replaced and taken
-// while the servers run, and an engine goes on with its new key.
+// On a server in operator mode, an agent asks and a person answers. nod keys adds, rotates and revokes keys
+// while the server runs, and an engine continues with its new key.
 func TestNodOnServersInOperatorMode(t *testing.T) {
 	t.Parallel()
 	c := onOperator(t)
@@ -132,12 +132,12 @@ func TestNodOnServersInOperatorMode(t *testing.T) {
 	stop(c.servers[0])
 	c.servers[0] = c.serve(0)
 	require.Eventually(t, func() bool { _, err := c.dialed(c.copied("agent-local")); return err == nil }, 30*time.Second, rig.Tick)
-	c.refuses(third) // the server's configuration is of before the revocation
+	c.refuses(third) // the restarted server still refuses the key, although its configuration is older than the revocation
 	c.allowed("third")
 }
 
-// verifiesTheLog starts an engine, which signs a checkpoint at its start, and verifies the log, whose
-// checkpoints are then of this number of keys.
+// verifiesTheLog starts an engine, which signs a checkpoint at its start. It then verifies the log, and
+// requires that this number of keys has signed the checkpoints.
 func (c *cluster) verifiesTheLog(keys int) {
 	c.t.Helper()
 	_, up := c.engine(1)
@@ -149,7 +149,8 @@ func (c *cluster) verifiesTheLog(keys int) {
 	}, 30*time.Second, 200*time.Millisecond)
 }
 
-// nod keys is killed at random moments. After the next command nothing of a revoked key is accepted.
+// nod keys is killed at random moments. After the next revocation, the server accepts no version of the
+// revoked key.
 func TestRevocationsSurviveKillNine(t *testing.T) {
 	t.Parallel()
 	if !*rig.Long {
@@ -168,12 +169,12 @@ func TestRevocationsSurviveKillNine(t *testing.T) {
 			p := c.command("owner", append([]string{"keys"}, args...)...)
 			require.NoError(t, p.Start())
 			<-time.After(rand.N(life))
-			_ = p.Process.Kill() // it may have ended
+			_ = p.Process.Kill() // Kill fails if the process has ended
 			_ = p.Wait()
 		}
 		p := c.command("owner", "keys", "revoke", "agent-ci")
 		out, err := p.CombinedOutput()
-		if err != nil { // the killed command has noted all, and may not have told the servers
+		if err != nil { // the killed command has noted the revocation, and may not have told the servers
 			require.Contains(t, string(out), "no key here")
 			c.keys("push")
 		}
@@ -181,7 +182,7 @@ func TestRevocationsSurviveKillNine(t *testing.T) {
 	}
 }
 
-// Without an address, and with an operator that the servers do not trust, the commands say what to do.
+// nod keys says what to do if it has no server address, and if the servers do not trust its operator.
 func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -202,7 +203,7 @@ func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
 
 	does("keys", "config")
 	require.Contains(t, fails("keys", "revoke", "engine"), "nod keys rotate engine")
-	require.NoError(t, os.Remove(filepath.Join(m.Dir, "keys", "engine.creds"))) // moved to the engine's machine, or lost
+	require.NoError(t, os.Remove(filepath.Join(m.Dir, "keys", "engine.creds"))) // as if the file was moved to the engine's machine, or lost
 	for _, verb := range []string{"rotate", "add"} {
 		require.Contains(t, fails("keys", verb, "engine"), "nod keys revoke engine")
 	}

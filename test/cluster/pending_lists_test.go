@@ -19,13 +19,13 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// stuck takes fired timers and never acknowledges them, like a hanging engine. holds returns the keys
-// of the records whose timers it has taken.
+// stuck takes fired timers without acknowledging them, like a hanging engine. The function holds returns the
+// keys of their records.
 func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
 	e.NoError(err)
-	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the engines also take timers from this queue
+	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the running engines take timers from the same queue
 	e.NoError(err)
 	var mu sync.Mutex
 	var held []string
@@ -44,14 +44,13 @@ func stuck(e *rig.Env) (holds func() []string) {
 	}
 }
 
-// firedAndHeld makes requests with the function ask, one after another. It ends when the timer of one of
-// them has fired and an engine that hangs has taken this timer. It returns the key of that request's
-// record.
+// firedAndHeld sends requests with the function ask until a hanging engine has taken the fired timer of one
+// of them. It returns the key of that request's record.
 func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	e.T.Helper()
 	holds := stuck(e)
 	e.Timeout("S", time.Second)
-	for i := 0; len(holds()) == 0; i++ { // try again, because a running engine may take a timer first and decide its record
+	for i := 0; len(holds()) == 0; i++ { // several tries, because a running engine may take a timer first and decide its request
 		q := ask(fmt.Sprint("q-", i))
 		e.Soon("its timer has fired", func() bool {
 			return slices.Contains(holds(), q.Key) || e.Stored(q.Key).Record.Decision != nil
@@ -62,8 +61,8 @@ func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	return key
 }
 
-// A hanging engine has taken the fired timer of a request. The list of pending requests must still
-// contain the request, and a freeze must deny it.
+// A hanging engine has taken the fired timer of a request. The list of pending requests still contains the
+// request, and a freeze denies it.
 func TestATimerHeldByAStoppedEngineIsPendingAndFrozen(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -81,8 +80,8 @@ func TestATimerHeldByAStoppedEngineIsPendingAndFrozen(t *testing.T) {
 	env.Equal("frozen by Ann", env.Stored(key).Record.Decision.By.Name)
 }
 
-// A hanging engine has taken the fired timer of a request. The request must still end when the host
-// reports the end of the session.
+// A hanging engine has taken the fired timer of a request. The request still ends when its host reports the
+// end of the session.
 func TestATimerHeldByAStoppedEngineEndsWithItsHost(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -97,8 +96,8 @@ func TestATimerHeldByAStoppedEngineEndsWithItsHost(t *testing.T) {
 	env.NotNil(env.Stored(key).Record.Decision, "the request is still pending")
 }
 
-// An engine stores a request before it knows of a freeze. The thaw denies this request before it ends
-// the freeze, so that no person can allow the request afterwards.
+// An engine stores a request before it learns of a freeze. The thaw denies this request before it ends the
+// freeze, so that no person can allow the request afterwards.
 func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -119,8 +118,8 @@ func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	env.Equal(schemas.Denied, d.Outcome)
 }
 
-// The pages of a list together contain all pending requests. If a request changes between two pages, a
-// later page contains the new version.
+// The pages of a list contain all pending requests. If a request changes between two pages, a later page
+// contains its new version.
 func TestPagesHoldAllPendingRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -147,7 +146,7 @@ func TestPagesHoldAllPendingRequests(t *testing.T) {
 			env.Greater(p.Revision, seen[p.Key()])
 			seen[p.Key()] = p.Revision
 		}
-		if after == "" { // after the first page, change a record on that page and one on a later page
+		if after == "" { // after the first page, a record of this page and one of a later page change
 			for _, key := range []string{"S.q-00", "S.q-19"} {
 				_, err := env.Store.Records.Update(env.Ctx, env.Stored(key))
 				env.NoError(err)
@@ -168,8 +167,8 @@ func TestPagesHoldAllPendingRequests(t *testing.T) {
 	env.Len(all, n+1)
 }
 
-// The pages of a list share a few scans of the bucket. They contain a request that was stored between
-// two pages. They do not contain a request that was decided before its page was read.
+// The pages of a list share a few scans of the bucket. They contain a request that is stored between two
+// pages, and leave out a request that is decided before its page is read.
 func TestPagesShareScans(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -195,9 +194,9 @@ func TestPagesShareScans(t *testing.T) {
 			seen = append(seen, prompt.PendingID)
 		}
 		switch page {
-		case 5: // stored after the scan for the next pages, which therefore does not find it
+		case 5: // the scan for the next pages has run, so it does not find this request
 			ada.Asks(rig.Deploy("S", "late"))
-		case 6: // found by that scan, but decided before its page is read
+		case 6: // the scan has found this request, which is decided before its page is read
 			env.Ann().Allows(asked[12])
 		}
 		if q.After = p.Next; q.After == "" {
@@ -224,9 +223,8 @@ func TestPageTimeoutLimitsEachPage(t *testing.T) {
 	env.NoError(err)
 }
 
-// A scan through any of three servers finds every write that was acknowledged before the scan began,
-// while the leader of the stream keeps changing. ChangedSince finds no record whose last change was
-// before the given time.
+// The leader of the stream keeps changing. A scan through any of three servers finds every write that was
+// acknowledged before the scan began. ChangedSince finds no record that last changed before the given time.
 func TestAScanFindsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t, rig.Everybody)

@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// If the consumer of an engine's or a carrier's queue is deleted, nod creates it again and receives
-// the messages of the queue.
+// If the consumer of an engine's or a carrier's queue is deleted, nod creates it again, and the queue
+// delivers its messages.
 func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -30,15 +30,14 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	lose("KV_pending_permissions", "nod-outbox")
 	lose("KV_pending_permissions", "nod-clock")
 	lose("permission_prompts", "tg")
-	env.Registers("tg", "carrier", false) // renew the worker's lease, as a worker does every few seconds
+	env.Registers("tg", "carrier", false) // a worker renews its lease every few seconds
 	env.Timeout("S", 2*time.Second)
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	env.Soon("the carrier is given its prompt", func() bool { return shown.Times(q.Key, q.Receipt.Revision) > 0 })
 	q.Ends(schemas.TimedOut)
 }
 
-// If a queue's pull request is lost on its way to the server, the queue sends another pull
-// request.
+// If the server does not get a queue's pull request, the queue sends another one.
 func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
@@ -59,7 +58,7 @@ func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	select {
 	case <-delivered:
 		t.Log("after", time.Since(began))
-	case <-time.After(20 * time.Second): // nats.go alone would send another pull request after 30 s
+	case <-time.After(20 * time.Second): // nats.go itself sends another pull request only after 30 s
 		t.Fatal("the queue did not pull again within 20 s")
 	}
 }
@@ -90,7 +89,7 @@ func (c *cluster) connect(ctx context.Context, url string, id roles.ID) *bus.Con
 	return conn
 }
 
-// consumer returns the state of a consumer that has a leader. It uses the server at url.
+// consumer waits until a consumer has a leader, and returns its state. It uses the server at url.
 func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (info *jetstream.ConsumerInfo) {
 	js, done := c.jetStream(url)
 	defer done()
@@ -105,14 +104,14 @@ func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (i
 	return info
 }
 
-// leads returns the index in c.servers of the server that leads a consumer.
+// leads returns the index in c.servers of the server that leads this consumer.
 func (c *cluster) leads(ctx context.Context, url, stream, consumer string) int {
 	return int(c.consumer(ctx, url, stream, consumer).Cluster.Leader[1] - '0')
 }
 
-// The server that leads a queue's consumer hangs. The queue is connected to a different server.
-// Another server takes over the consumer, and delivers the queue's next message within 40 s, which is
-// before the queue would deliver a lost message again.
+// The server that leads a queue's consumer hangs, while the queue is connected to another server. A further
+// server takes over the consumer and delivers the next message within 40 s, before the queue would repeat a
+// lost message.
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -150,14 +149,14 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	require.NoError(t, c.servers[leader].Process.Signal(syscall.SIGSTOP))
 	storeRecord(t, ctx, records, "S.after")
 	stored := time.Now()
-	// Of these 40 s, the election of a new leader takes up to 10 s, and more on a loaded machine.
+	// The election of a new leader takes up to 10 of these 40 s, and longer on a loaded machine.
 	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 40*time.Second-time.Since(stopped), rig.Tick)
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
 }
 
-// A worker that is connected to a different server than its queue's leader dies. The broker soon sends
-// it no more prompts. The worker's pull crosses accounts, so the leader's server does not learn of the
-// death, and the broker would lose a prompt to each pull until that pull ends.
+// A worker dies that is connected to another server than the leader of its queue. The leader does not learn
+// of the death, because the worker's pull crosses accounts. The broker may send prompts to the dead worker
+// only until the pull ends, which is soon.
 func TestADeadWorkersPullsEndSoon(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The stores of three servers are backed up, lost and restored. nod restore is killed after its
-// first store: engines wait until it is run again and has finished. The request that was
-// pending at the backup is denied, and a decision stays.
+// The stores of three servers are backed up, lost and restored. nod restore is killed after its first store,
+// and engines wait until a second nod restore has finished. The request that was pending at the backup is
+// denied, and an earlier decision stays.
 func TestAClusterIsRestored(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -43,7 +43,7 @@ func TestAClusterIsRestored(t *testing.T) {
 		c.servers[n] = c.serve(n)
 	}
 	killed := c.command("owner-store", "restore", backup, "--replicas", "3")
-	for begun := false; !begun; { // until the servers have elected a leader, the restore fails
+	for begun := false; !begun; { // nod restore fails until the servers have elected a leader
 		steps, err := killed.StderrPipe()
 		require.NoError(t, err)
 		require.NoError(t, killed.Start())

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// rolling is a cluster whose two engines are replaced by other versions of nod, under load.
+// rolling is a cluster under load, whose two engines are replaced with other versions of nod.
 type rolling struct {
 	*cluster
 	ctx     context.Context
@@ -31,8 +31,8 @@ type rolling struct {
 	store   *bus.Store
 
 	mu    sync.Mutex
-	told  map[string]schemas.Decision // by key, the decisions that agents were told
-	waits map[string]schemas.Receipt  // by key, the requests that nobody answers yet
+	told  map[string]schemas.Decision // the decisions that agents got, by key
+	waits map[string]schemas.Receipt  // the requests without an answer so far, by key
 }
 
 func startRolling(t *testing.T, first string) *rolling {
@@ -52,7 +52,7 @@ func startRolling(t *testing.T, first string) *rolling {
 	return r
 }
 
-// runs starts an engine of a version, after it has stopped the slot's earlier one.
+// runs stops the engine of a slot, if it has one, and starts an engine of another version there.
 func (r *rolling) runs(slot int, program string) {
 	if e := r.engines[slot]; e != nil {
 		r.drain(e)
@@ -64,14 +64,14 @@ func (r *rolling) runs(slot int, program string) {
 	r.engines[slot] = p
 }
 
-// running requires that no engine has ended by itself.
+// running requires that both engines still run.
 func (r *rolling) running() {
 	for _, e := range r.engines {
 		require.NoError(r.t, e.Process.Signal(syscall.Signal(0)), "an engine has ended")
 	}
 }
 
-// submit sends a request that waits for a person.
+// submit sends a request, which must wait for a person.
 func (r *rolling) submit(q schemas.Request) *bus.OpenRequest {
 	open, err := r.asker.Submit(r.ctx, q)
 	if assert.NoError(r.t, err) {
@@ -80,7 +80,7 @@ func (r *rolling) submit(q schemas.Request) *bus.OpenRequest {
 	return open
 }
 
-// leaves sends a request that nobody answers for now.
+// leaves sends a request and notes it as one without an answer.
 func (r *rolling) leaves(id string) *bus.OpenRequest {
 	open := r.submit(rig.Deploy("wait", id))
 	r.mu.Lock()
@@ -89,7 +89,8 @@ func (r *rolling) leaves(id string) *bus.OpenRequest {
 	return open
 }
 
-// says answers a request until the answer is stored, and returns the last error.
+// says answers a request, tries again until the answer is stored or the context ends, and returns the last
+// error.
 func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string, scope schemas.Scope) error {
 	_, err := r.desk.Answer(ctx, schemas.Answer{
 		SessionID: open.Receipt.SessionID, PendingID: open.PendingID, Digest: open.Receipt.Digest, OptionID: option, Scope: scope,
@@ -98,19 +99,19 @@ func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string
 	return err
 }
 
-// saysSoon is says for at most 20 s.
+// saysSoon is like says, for at most 20 s.
 func (r *rolling) saysSoon(open *bus.OpenRequest, option string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
 	defer cancel()
 	return r.says(ctx, open, option, "")
 }
 
-// isLater reports whether no engine that could be reached knows the conditions of a record.
+// isLater reports whether an answer failed because no reachable engine knows the conditions of the record.
 func isLater(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) && strings.Contains(err.Error(), "conditions of a later version")
 }
 
-// hears waits for a decision and notes it.
+// hears waits for a decision, notes it and returns it.
 func (r *rolling) hears(open *bus.OpenRequest) schemas.Decision {
 	d, err := open.Await(r.ctx)
 	assert.NoError(r.t, err, open.Key)
@@ -121,7 +122,7 @@ func (r *rolling) hears(open *bus.OpenRequest) schemas.Decision {
 	return d
 }
 
-// load sends requests and answers them until over is closed.
+// load sends requests and answers them until the channel over is closed.
 func (r *rolling) load(over <-chan struct{}) (wait func()) {
 	var all sync.WaitGroup
 	for n := range 3 {
@@ -138,7 +139,7 @@ func (r *rolling) load(over <-chan struct{}) (wait func()) {
 				}
 				open := r.submit(rig.Deploy("load", fmt.Sprintf("%d-%d", n, i)))
 				err := r.saysSoon(open, option)
-				if isLater(err) { // the engine that could allow it has stopped
+				if isLater(err) { // the only engine that could allow the request has stopped
 					outcome = schemas.Denied
 					err = r.saysSoon(open, "reject_once")
 				}
@@ -152,7 +153,7 @@ func (r *rolling) load(over <-chan struct{}) (wait func()) {
 	return all.Wait
 }
 
-// commands lets an agent of one version ask, and a person of another version answer.
+// commands runs nod ask of one version, and nod allow of another version for the same request.
 func (r *rolling) commands(id, agent, person string) {
 	r.nod = agent
 	decided := r.asks(id)
@@ -166,7 +167,7 @@ func (r *rolling) commands(id, agent, person string) {
 	r.told[schemas.Key("cluster", id)] = d
 }
 
-// keeps requires that a grant, a freeze and the waiting requests are as they were made.
+// keeps requires that the grant, the freeze and the waiting requests are unchanged.
 func (r *rolling) keeps() {
 	d, err := r.asker.Ask(r.ctx, rig.Shell("granted", "", "npm test"))
 	require.NoError(r.t, err)
@@ -183,7 +184,7 @@ func (r *rolling) keeps() {
 	}
 }
 
-// agree requires that each decision that was told is the stored one, and that it was logged once.
+// agree requires that each decision that an agent got is the stored one, and is logged once.
 func (r *rolling) agree() {
 	for key, d := range r.told {
 		entry, err := r.store.Records.Get(r.ctx, key)
@@ -213,15 +214,15 @@ func (r *rolling) agree() {
 	}
 }
 
-// grants makes a grant for a command in a session.
+// grants makes a session grant for a command.
 func (r *rolling) grants(session string) {
 	open := r.submit(rig.Shell(session, "grant-"+session, "npm test"))
 	require.NoError(r.t, r.says(r.ctx, open, "allow_once", schemas.ScopeSession))
 	require.NotNil(r.t, r.hears(open).Grant)
 }
 
-// refused requires that no engine allows a request, because its record has a condition that they do
-// not know, and that a denial counts and the condition stays.
+// refused requires that no engine allows a request whose record has an unknown condition. A denial must
+// count, and the condition must stay stored.
 func (r *rolling) refused(open *bus.OpenRequest) {
 	briefly, cancel := context.WithTimeout(r.ctx, 5*time.Second)
 	defer cancel()
@@ -232,7 +233,7 @@ func (r *rolling) refused(open *bus.OpenRequest) {
 	assert.Contains(r.t, r.raw("KV_pending_permissions", "$KV.pending_permissions."+open.Key), onlyOn)
 }
 
-// raw returns the stored bytes of a subject's last message.
+// raw returns the stored text of a subject's last message.
 func (r *rolling) raw(stream, subject string) string {
 	js, done := r.jetStream(r.urls)
 	defer done()
@@ -243,10 +244,10 @@ func (r *rolling) raw(stream, subject string) string {
 	return string(msg.Data)
 }
 
-// Two engines on three servers are upgraded one after another, rolled back, upgraded again, upgraded to a
-// version with new conditions in records and grants, and rolled back from it: ten restarts, while agents
-// and people of several versions ask and answer. Nothing is lost, each request has one decision, and no
-// engine allows by a condition that it does not know.
+// Two engines on three servers are restarted ten times with other versions of nod, while agents and people of
+// several versions ask and answer. The versions go up, back, up again, up to a version with new conditions in
+// records and grants, and back again. Nothing is lost, each request has one decision, and no engine ignores a
+// condition that it does not know.
 func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
 	if !*rig.Long {
 		t.Skip("left out: it builds two more versions of nod; run go test ./test/cluster -run TenRollingRestarts -args -long")
@@ -275,16 +276,16 @@ func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
 		r.keeps()
 		r.running()
 		switch step {
-		case 0: // two versions run
+		case 0: // the two engines have different versions
 			r.examines(true, "is version "+previousVersion+", and this nod 0.0.0-dev", "2 run")
-		case 7: // only engines of the next version run
+		case 7: // both engines have the next version
 			conditional = r.leaves("conditional")
 			r.grants("conditional")
 			require.Contains(t, r.raw("KV_pending_permissions", "$KV.pending_permissions."+conditional.Key), onlyOn)
 			d, err := r.asker.Ask(r.ctx, rig.Shell("conditional", "", "npm test"))
 			require.NoError(t, err)
 			require.Equal(t, schemas.Allowed, d.Outcome)
-		case 8: // an engine that knows the condition runs beside one that does not
+		case 8: // one of the two engines knows the condition
 			open := r.leaves("mixed")
 			require.NoError(t, r.says(r.ctx, open, "allow_once", ""))
 			assert.Equal(t, schemas.Allowed, r.hears(open).Outcome)
@@ -293,7 +294,7 @@ func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
 	close(over)
 	idle()
 	r.refused(conditional)
-	again := r.submit(rig.Shell("conditional", "again", "npm test")) // the grant with the condition does not count
+	again := r.submit(rig.Shell("conditional", "again", "npm test")) // the grant does not count, because of its condition
 	require.NoError(t, r.says(r.ctx, again, "reject_once", ""))
 	r.hears(again)
 	for _, open := range asked {

@@ -27,14 +27,14 @@ import (
 )
 
 // cluster is a set of nats-server processes with the accounts that `nod keys config` prints. Engines,
-// connectors and agents are nod processes that connect to these servers.
+// connectors and agents are processes of nod that connect to these servers.
 type cluster struct {
 	t       *testing.T
 	dir     string
 	nod     string
 	server  string
 	urls    string
-	suffix  string // of the key files
+	suffix  string // the ending of the key files' names
 	servers []*exec.Cmd
 }
 
@@ -44,7 +44,7 @@ var natsServer = sync.OnceValues(func() (string, error) {
 	return path, testprogram.Build("github.com/nats-io/nats-server/v2", path)
 })
 
-// newCluster starts three servers as processes. With -short it skips the test.
+// newCluster starts three servers as processes. With the flag -short, it skips the test.
 func newCluster(t *testing.T) *cluster {
 	if testing.Short() {
 		t.Skip("left out with -short: three servers as processes")
@@ -56,12 +56,14 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure writes the keys and the configuration of a cluster, with further keys. It starts no server.
+// configure writes the configuration and the keys of a cluster, and the further keys in more. It starts no
+// server.
 func configure(t *testing.T, servers int, more ...roles.ID) *cluster {
 	return configureKeys(t, servers, ".nk", more...)
 }
 
-// configureKeys is configure with keys of a suffix: .creds means servers in operator mode.
+// configureKeys is like configure, for key files with this suffix. The suffix .creds means servers in
+// operator mode.
 func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *cluster {
 	server, err := natsServer()
 	require.NoError(t, err)
@@ -85,7 +87,8 @@ func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *
 		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n%s",
 			n, ports[n], c.log(n), filepath.Join(c.dir, fmt.Sprint("js", n)), strings.ReplaceAll(string(accounts), "ACCOUNTS-OF-THIS-SERVER", filepath.Join(c.dir, fmt.Sprint("accounts", n))))
 		if servers > 1 {
-			// Servers of another test may get a port of a killed server; they belong to another cluster.
+			// The cluster has a name of its own, because a server of another test may get the port of a
+			// killed server.
 			config += fmt.Sprintf("\ncluster { name: c%d, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[0], ports[servers+n], strings.Join(routes, ","))
 		}
 		require.NoError(t, os.WriteFile(c.config(n), []byte(config), 0o600))
@@ -97,7 +100,7 @@ func (c *cluster) config(n int) string { return filepath.Join(c.dir, fmt.Sprintf
 
 func (c *cluster) log(n int) string { return filepath.Join(c.dir, fmt.Sprintf("n%d.log", n)) }
 
-// serve starts a server. If the test fails, it prints the end of the server's log.
+// serve starts a server. If the test fails, serve logs the end of the server's log.
 func (c *cluster) serve(n int) *exec.Cmd {
 	c.t.Cleanup(func() {
 		if log, err := os.ReadFile(c.log(n)); err == nil && c.t.Failed() {
@@ -135,8 +138,8 @@ func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	return p, c.says(p)
 }
 
-// says starts a process. The channel gets the first line of the process's stdout. If the
-// process ends without such a line, the channel gets the whole stderr of the process.
+// says starts a process. The returned channel gets the first line of the process's stdout or, if the process
+// ends without one, its whole stderr.
 func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)
@@ -145,7 +148,7 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 	said, complained := make(chan string, 1), make(chan string, 1)
 	c.begin(p)
 	go func() {
-		all, _ := io.ReadAll(complaints) // an error only shortens the text
+		all, _ := io.ReadAll(complaints) // an error only makes the text shorter
 		complained <- string(all)
 	}()
 	go func() {
@@ -158,10 +161,10 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 	return said
 }
 
-// letsMeAnswer applies settings in which the user who runs the tests is an approver.
+// letsMeAnswer applies settings by which the user who runs the tests is an approver.
 func (c *cluster) letsMeAnswer() { c.applies("{}") }
 
-// applies makes settings the settings of the cluster.
+// applies applies settings to the cluster.
 func (c *cluster) applies(settings string) {
 	file := filepath.Join(c.dir, "s.json")
 	require.NoError(c.t, os.WriteFile(file, rig.Apart(settings), 0o600))
@@ -173,7 +176,7 @@ func (c *cluster) applies(settings string) {
 func (c *cluster) pending() (ids []string) {
 	out, err := c.run("terminal", "pending", "--json")
 	if err != nil {
-		return nil // a server has ended, so the caller tries again
+		return nil // a server has ended, and the caller tries again
 	}
 	var rows []struct {
 		ID string `json:"pending_id"`
@@ -185,8 +188,8 @@ func (c *cluster) pending() (ids []string) {
 	return ids
 }
 
-// asks starts `nod ask`. The channel gets the decision that the command prints. If the command fails,
-// the test fails and the channel is closed.
+// asks starts `nod ask`. The channel gets the decision that the command prints. If the command fails, the
+// test fails and the channel closes.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
 	p := c.command("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
@@ -205,7 +208,7 @@ func (c *cluster) run(key string, args ...string) (string, error) {
 	return output(c.command(key, args...))
 }
 
-// output runs a command. An error has its stderr.
+// output runs a command and returns its stdout. A returned error contains the command's stderr.
 func output(p *exec.Cmd) (string, error) {
 	var errs bytes.Buffer
 	p.Stderr = &errs
@@ -216,7 +219,7 @@ func output(p *exec.Cmd) (string, error) {
 	return string(out), err
 }
 
-// jetStream connects to the stores with the key of the engines, until done is called.
+// jetStream connects to the stores with the engines' key. The function done ends the connection.
 func (c *cluster) jetStream(url string) (js jetstream.JetStream, done func()) {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
@@ -236,8 +239,8 @@ func (c *cluster) leader() int {
 	return int(stream.CachedInfo().Cluster.Leader[1] - '0')
 }
 
-// Two engines run on three servers. While the requests are being sent, the leader of the stream with
-// the records and one engine are killed. Every asker must get its decision.
+// Two engines run on three servers. One engine, and the server that leads the stream with the records, are
+// killed while agents send requests. Every asker gets its decision.
 func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	t.Parallel()
 	requests := 20
@@ -257,7 +260,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range requests {
 		all.Go(func() {
-			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // no id may be a prefix of another
+			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // no id is the beginning of another id
 			assert.Equal(t, schemas.Allowed, d.Outcome)
 		})
 	}
@@ -269,7 +272,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	deadline := time.After(2 * time.Minute)
 	for {
 		for _, id := range c.pending() {
-			_, _ = c.run("terminal", "allow", id) // an answer may be lost, and its request then stays pending: answer it again
+			_, _ = c.run("terminal", "allow", id) // a lost answer leaves its request pending, so the test answers again
 		}
 		select {
 		case <-done:
@@ -281,8 +284,8 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	}
 }
 
-// Engines and connectors that start before their servers wait for the servers. A person can then
-// answer a request.
+// Engines and connectors may start before their servers, and wait for them. Once the servers run, a person
+// can answer a request.
 func TestRolesStartBeforeTheirServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -305,8 +308,8 @@ func TestRolesStartBeforeTheirServers(t *testing.T) {
 	require.Equal(t, schemas.Allowed, (<-decided).Outcome)
 }
 
-// The only server is killed and started again. Askers continue to wait. An answer while the server is
-// down fails with an error. Later answers reach the askers.
+// The only server is killed and started again. Askers continue to wait. While the server is down, an answer
+// fails with an error; later answers reach the askers.
 func TestAskersWaitThroughARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

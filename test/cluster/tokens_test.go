@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// job returns a command of a CI job, which has a token of the issuer and no key.
+// job returns a command of a CI job, which has a token of an issuer and no key.
 func (c *cluster) job(token string, args ...string) *exec.Cmd {
 	file := filepath.Join(c.t.TempDir(), "token")
 	require.NoError(c.t, os.WriteFile(file, []byte(token), 0o600))
@@ -25,8 +25,9 @@ func (c *cluster) job(token string, args ...string) *exec.Cmd {
 	return p
 }
 
-// A nats-server asks the token services. Each of several can admit a job, also with a long token;
-// without any, keys go on working. The server reloads its configuration while token services run.
+// A NATS server asks the token services about clients without a key. Each of two services can admit a job,
+// even with a long token and after the server has reloaded its configuration. Without a service, jobs are
+// refused and keys still work.
 func TestOwnServersAdmitJobsByTheirTokens(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -69,7 +70,7 @@ func TestOwnServersAdmitJobsByTheirTokens(t *testing.T) {
 	admitted()
 	stop(services[0])
 	admitted()
-	require.NoError(t, server.Process.Signal(syscall.SIGHUP)) // nats-server --signal reload
+	require.NoError(t, server.Process.Signal(syscall.SIGHUP)) // as nats-server --signal reload does
 	admitted()
 	stop(services[1])
 	refused()

@@ -19,10 +19,10 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The programs of three versions of nod. The present one is rig.Binary.
+// versions has the programs of three versions of nod. The present one is rig.Binary.
 type versions struct{ previous, present, next string }
 
-// builtVersions builds the other two, once for all tests.
+// builtVersions builds the previous and the next version, once for all tests.
 var builtVersions = sync.OnceValues(func() (v versions, err error) {
 	dir := filepath.Dir(rig.Binary)
 	v = versions{filepath.Join(dir, "nod-previous"), rig.Binary, filepath.Join(dir, "nod-next")}
@@ -32,8 +32,8 @@ var builtVersions = sync.OnceValues(func() (v versions, err error) {
 	return v, buildNext(dir, v.next)
 })
 
-// threeVersions returns the programs. Without the git history that has the previous version, it skips
-// the test.
+// threeVersions returns the programs of three versions. If the git history does not contain the previous
+// version, it skips the test.
 func threeVersions(t *testing.T) versions {
 	v, err := builtVersions()
 	if errors.Is(err, errNoHistory) {
@@ -45,7 +45,8 @@ func threeVersions(t *testing.T) versions {
 
 var errNoHistory = errors.New("the git history does not have the commit in testdata/previous-version (a shallow clone or an archive)")
 
-// previousVersion is the version that the previous program reports. The present one is built without a tag.
+// previousVersion is the version that the previous program reports. The present program is built without a
+// tag.
 const previousVersion = "0.1.0"
 
 // buildPrevious builds nod from the commit in testdata/previous-version.
@@ -54,7 +55,7 @@ func buildPrevious(dir, program string) error {
 	if err != nil {
 		return err
 	}
-	// The checkout may belong to another user than the one who tests.
+	// The checkout may belong to another user than the user of the tests.
 	git := exec.Command("git", "-c", "safe.directory=*", "archive", strings.TrimSpace(string(commit)))
 	git.Dir = "../.."
 	archive, err := git.Output()
@@ -65,7 +66,7 @@ func buildPrevious(dir, program string) error {
 	if err := unpack(archive, source); err != nil {
 		return err
 	}
-	// A tag of its own gives this build a version of its own.
+	// The tag gives this build its version.
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "previous"}, {"tag", "v" + previousVersion}} {
 		git := exec.Command("git", append([]string{"-c", "user.name=nod", "-c", "user.email=nod@localhost", "-c", "commit.gpgsign=false"}, args...)...)
 		git.Dir = source
@@ -73,7 +74,7 @@ func buildPrevious(dir, program string) error {
 			return fmt.Errorf("git %s in %s: %w\n%s", args[0], source, err, out)
 		}
 	}
-	return goBuild(source, "-buildvcs=true", "-trimpath", "-o", program, "./cmd/nod") // -trimpath: the directory is not part of the cache's key
+	return goBuild(source, "-buildvcs=true", "-trimpath", "-o", program, "./cmd/nod") // -trimpath keeps the directory out of the build cache's key
 }
 
 func unpack(archive []byte, into string) error {
@@ -103,8 +104,8 @@ func unpack(archive []byte, into string) error {
 	}
 }
 
-// newFields is what the next version adds: conditions in a pending record and in a grant, which only
-// its engines know.
+// newFields lists the changes of the next version. They add conditions, which only engines of the next
+// version know, to a pending record and to a grant.
 var newFields = []struct{ file, old, new string }{
 	{"schemas/record.go", "\tDecision   *Decision `json:\"decision\"`\n", "\tDecision   *Decision `json:\"decision\"`\n\tOnlyOn string `json:\"only_on,omitempty\"`\n"},
 	{"schemas/grant.go", "\tScope     Scope  `json:\"scope\"`\n", "\tScope     Scope  `json:\"scope\"`\n\tOnlyOn string `json:\"only_on,omitempty\"`\n"},
@@ -112,7 +113,8 @@ var newFields = []struct{ file, old, new string }{
 	{"actors/engine/grants.go", "\tif a.ForSeconds > 0 {\n", "\tg.OnlyOn = \"tuesdays\"\n\tif a.ForSeconds > 0 {\n"},
 }
 
-// The test of mixed versions runs only with -long, and would fail long after a change of these lines.
+// This test finds a change of the lines in newFields at once, because the test of mixed versions runs only
+// with -long.
 func TestNewFieldsFitToTheSource(t *testing.T) {
 	for _, f := range newFields {
 		source, err := os.ReadFile(filepath.Join("../..", f.file))
@@ -124,7 +126,7 @@ func TestNewFieldsFitToTheSource(t *testing.T) {
 // onlyOn is the new field as it is stored.
 const onlyOn = `"only_on":"tuesdays"`
 
-// buildNext builds the present source with newFields.
+// buildNext builds the present source with the changes in newFields.
 func buildNext(dir, program string) error {
 	root, err := filepath.Abs("../..")
 	if err != nil {

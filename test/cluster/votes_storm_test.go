@@ -16,9 +16,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Two people allow each request at the same time, on three engines, while the leader of the
-// stream with the records keeps changing, and for some requests one of the two never answers.
-// A request is allowed by exactly two people, or stays pending with one vote.
+// On three engines, two people allow each request at the same time, while the leader of the stream with the
+// records keeps changing. For some requests, one of the two people never answers. A request is allowed by
+// exactly two people, or stays pending with one vote.
 func TestVotesWhileTheLeaderChanges(t *testing.T) {
 	t.Parallel()
 	requests := 60
@@ -77,8 +77,8 @@ func TestVotesWhileTheLeaderChanges(t *testing.T) {
 	require.NotZero(t, times)
 }
 
-// Requests go from step to step on three engines, while the leader of the stream with the records
-// keeps changing. Each step comes, and none of them decides or moves a deadline.
+// On three engines, requests go through their escalation steps, while the leader of the stream with the
+// records keeps changing. Each step comes, and no step decides a request or changes its deadline.
 func TestEscalationsWhileTheLeaderChanges(t *testing.T) {
 	t.Parallel()
 	settings := strings.Replace(rig.Everybody, `"approvers": {`, `"approvers": {"escalation": [{"risk": "low", "steps": [{"to": ["Ann"]}, {"to": ["Bob"], "after_seconds": 2}]}], `, 1)

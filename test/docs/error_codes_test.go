@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The reference has a row for each error code of the messages, and for no other.
+// The reference has exactly one row for each error code of the messages, and no other rows.
 func TestTheReferenceHasEveryErrorCode(t *testing.T) {
 	var coded, rows []string
 	for _, c := range regexp.MustCompile(`Code = "([A-Z_]+)"`).FindAllStringSubmatch(rig.Document(t, "schemas/errors.go"), -1) {

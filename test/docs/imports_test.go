@@ -39,7 +39,7 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// The function in reports whether an import path matches a pattern. A pattern that ends with
+// The function in reports whether an import path matches one of the patterns. A pattern that ends with
 // "/..." also matches all packages below it.
 func in(importPath string, patterns ...string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
@@ -54,8 +54,8 @@ func in(importPath string, patterns ...string) bool {
 // anyPackage is a package that every package may import.
 const anyPackage = "internal/lazyregexp"
 
-// mayImport lists, for a pattern of packages, the packages of nod that they may import. For
-// each package the first row that matches applies. Imports of tests are not checked.
+// mayImport lists patterns of packages, each with the packages of nod that these packages may import.
+// The first row that matches a package applies. Imports of tests do not count.
 var mayImport = []struct {
 	what string
 	may  []string
@@ -136,11 +136,11 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"golang.org/x/net":                      {"connectors/agents/contain/egress"},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/nats-io/jwt":                {"bus/...", "test/..."},
-		"github.com/minio/highwayhash":          {"bus"}, // the checksum of nats-server's descriptions
+		"github.com/minio/highwayhash":          {"bus"}, // for the checksum in nats-server's descriptions
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
 		"github.com/aymanbagabas/go-udiff":      {"actors/policy/filediff", "connectors/people/payload", "connectors/agents/mcpgate"},
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests, as schemas/schema.go explains
 		"github.com/prometheus/":                {"embed/metrics"},
 		"go.opentelemetry.io/otel":              {"traces/...", "bus", "actors/engine", "actors/connector", "connectors/agents/httpapi", "connectors/agents/mcp", "test/..."}, // httpapi and mcp import this module only in tests
 		"google.golang.org/protobuf":            {"traces/otlp", "internal/testcollector"},
@@ -153,7 +153,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/standard-webhooks/":         {"connectors/people/wake"}, // imported only in tests
 		"github.com/coreos/go-oidc":             {"connectors/agents/tokens", "connectors/people/web/issuer"},
 		"golang.org/x/oauth2":                   {"connectors/people/web/issuer"},
-		"github.com/go-jose/go-jose":            {"connectors/agents/tokens/...", "connectors/people/web", "test/..."}, // only for tests
+		"github.com/go-jose/go-jose":            {"connectors/agents/tokens/...", "connectors/people/web", "test/..."}, // imported only in tests
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "connectors/agents/mcpgate", "test/..."}, // mcpgate imports this module only in tests
 		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."},                              // acp imports this module only in tests
@@ -182,8 +182,8 @@ func TestTheClientDoesNotImportProtoActor(t *testing.T) {
 	}
 }
 
-// OpenTelemetry's own exporter would link gRPC, whose start-up each hook would pay for; the slim module
-// of its messages does not.
+// nod does not import OpenTelemetry's own exporter, because it links gRPC, which would slow the start
+// of each hook. The small module of OpenTelemetry's messages does not link gRPC.
 func TestNodLinksNoGRPC(t *testing.T) {
 	for _, p := range packages(t) {
 		if p.ImportPath == module+"/cmd/nod" {

@@ -47,7 +47,7 @@ func TestActorsNamesEverySubject(t *testing.T) {
 	require.Equal(t, subjectsTable(), table, "run go test ./test/docs -run Actors -update")
 }
 
-// Each row of docs/reference/timeouts.md contains the same value as its constant in the code.
+// Each row of docs/reference/timeouts.md has the value of the constant that it names.
 func TestTimeoutsInTheReferenceMatchTheCode(t *testing.T) {
 	page := rig.Document(t, "docs/reference/timeouts.md")
 	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(page, -1)
@@ -62,7 +62,7 @@ func TestTimeoutsInTheReferenceMatchTheCode(t *testing.T) {
 	}
 }
 
-// durations returns the durations in a text, such as "50 ms, doubling to 2 s".
+// durations returns all durations in a text, such as "50 ms, doubling to 2 s".
 func durations(t *testing.T, text string) (all []time.Duration) {
 	units := map[string]time.Duration{
 		"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "days": 24 * time.Hour,
@@ -75,8 +75,8 @@ func durations(t *testing.T, text string) (all []time.Duration) {
 	return all
 }
 
-// inCode returns the duration of a constant's Go expression. The expression is a product, such as 7 *
-// 24 * time.Hour, or a string, such as "1h".
+// inCode returns the duration of a Go expression, which is a product, such as 7 * 24 * time.Hour, or
+// a string, such as "1h".
 func inCode(t *testing.T, expr string) time.Duration {
 	if text, err := strconv.Unquote(expr); err == nil {
 		d, err := time.ParseDuration(text)
@@ -134,7 +134,7 @@ func TestActorsNamesRealTests(t *testing.T) {
 	require.Equal(t, len(rows)-tables, shown, "a failure names no test")
 }
 
-// ACTORS.md must list the same stages as the engine, in the same order.
+// ACTORS.md must list the engine's stages in their order.
 func TestActorsShowsTheOrderOfChecks(t *testing.T) {
 	source, err := os.ReadFile("../../actors/engine/pipeline.go")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,12 +157,12 @@ func TestActorsShowsTheOrderOfChecks(t *testing.T) {
 	require.Equal(t, engine, page)
 }
 
-// ACTORS.md must not be longer than 14 kB, so that a person can read it at one sitting.
+// ACTORS.md must not be longer than 14 kB, so that a person can read it in one sitting.
 func TestActorsIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(rig.Document(t, "ACTORS.md")), 14_000)
 }
 
-// pages returns the paths of all documents for people, relative to the root of the repository.
+// pages returns the paths of all documents for people, relative to the repository's root.
 func pages(t *testing.T) (all []string) {
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md"} {
 		found, err := filepath.Glob("../../" + pattern)
@@ -175,7 +175,7 @@ func pages(t *testing.T) (all []string) {
 	return all
 }
 
-// Every link to a file must name an existing file and, after a #, an existing heading in that file.
+// Every link to a file must name an existing file. The part after a # must be a heading in that file.
 func TestLinksNameExistingFilesAndHeadings(t *testing.T) {
 	for _, page := range pages(t) {
 		name := filepath.Join("../..", page)
@@ -211,7 +211,7 @@ func TestTheReadmesGoCodeCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// headings returns the headings of a document, in the form in which links name them.
+// headings returns the headings of a document as links name them.
 func headings(t *testing.T, name string) (all []string) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestPagesNameRealCommands(t *testing.T) {
 			for _, line := range regexp.MustCompile(`(?m)^(?:(?:\./)?nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
 				words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
 				for i, word := range words {
-					if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest of the line is for another program
+					if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest of the line belongs to another program
 						words = words[:i]
 						break
 					}
@@ -264,7 +264,7 @@ func TestDocsSettingsAreValid(t *testing.T) {
 	require.Greater(t, checked, 4)
 }
 
-// Every file and folder on the map in CONTRIBUTING.md must exist.
+// Every file and folder in the map of CONTRIBUTING.md must exist.
 func TestDocsMapNamesRealFolders(t *testing.T) {
 	_, section, _ := strings.Cut(rig.Document(t, "CONTRIBUTING.md"), "\n## The map\n")
 	section, _, _ = strings.Cut(section, "\n## ")

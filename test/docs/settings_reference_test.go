@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// schemaNode is the part of a JSON Schema that the reference of the settings shows.
+// schemaNode has those parts of a JSON Schema that the settings reference shows.
 type schemaNode struct {
 	Ref         string                 `json:"$ref"`
 	Defs        map[string]*schemaNode `json:"$defs"`
@@ -30,7 +30,7 @@ type schemaNode struct {
 	Maximum     *json.Number           `json:"maximum"`
 }
 
-// rows returns a row of the table for each setting below a node.
+// rows returns a table row for each setting below a node.
 func (n *schemaNode) rows(root *schemaNode, path string) (rows []string) {
 	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
 		p := n.Properties[name]
@@ -64,7 +64,7 @@ func (n *schemaNode) resolved(root *schemaNode) *schemaNode {
 	return n
 }
 
-// value describes the values that a setting takes.
+// value describes the possible values of a setting.
 func (n *schemaNode) value(root *schemaNode) string {
 	if len(n.Enum) > 0 {
 		var all []string
@@ -90,7 +90,7 @@ func (n *schemaNode) value(root *schemaNode) string {
 	return text
 }
 
-// The reference of the settings is generated from their schema.
+// The settings reference is generated from the settings' schema.
 func TestSettingsReferenceMatchesTheSchema(t *testing.T) {
 	const page = "docs/reference/settings.md"
 	schema, err := embed.SettingsSchema()

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// window is one terminal in the picture. It has typed commands and printed lines.
+// window is one terminal of the picture, with typed commands and printed lines.
 type window struct {
 	title string
 	lines []string
@@ -29,7 +29,7 @@ func (w *window) printed(text string) {
 }
 
 // The picture in the README shows the output of a real run of nod. Fixed texts replace the ids, times
-// and machine names, which differ between runs. The flag -update draws the picture anew.
+// and machine names, because these differ between runs. The flag -update draws the picture again.
 func TestTheTerminalIsDrawnFromARun(t *testing.T) {
 	const picture = "../../docs/terminal.svg"
 	agent, person := filmed(t)
@@ -44,8 +44,8 @@ func TestTheTerminalIsDrawnFromARun(t *testing.T) {
 	require.Equal(t, string(stored), drawn, "the picture is out of date: run go test ./test/docs -run Terminal -update, and look at it")
 }
 
-// filmed runs nod and returns two terminals. In the first an agent sends a request, and in the second
-// a person denies it.
+// filmed runs nod and returns two terminals. In the first one an agent sends a request, and in the
+// second one a person denies it.
 func filmed(t *testing.T) (agent, person *window) {
 	m := rig.NewMachine(t)
 	settings := filepath.Join(t.TempDir(), "settings.json")
@@ -79,7 +79,7 @@ func filmed(t *testing.T) (agent, person *window) {
 		person.typed(c.typed)
 		person.printed(same(stdout, id[1]))
 	}
-	require.Error(t, asking.Wait()) // nod ask fails, because the request is denied
+	require.Error(t, asking.Wait()) // nod ask exits with an error, because the request is denied
 	agent.typed(`nod ask --session fix-ci --tool Bash --input '{"command":"rm -rf build"}' --reason "clean rebuild"`)
 	agent.printed(same(waiting, id[1]))
 	agent.printed(same(out.String(), id[1]))
@@ -91,9 +91,8 @@ func filmed(t *testing.T) (agent, person *window) {
 // drawnID is the id of the request in every picture.
 const drawnID = "f2bz34kvq7mw5xna"
 
-// The function same replaces the texts that differ between runs by fixed texts. If columns
-// depend on a text's length, its fixed text has the same length. id is the request's id in
-// this run.
+// The function same replaces texts that differ between runs, such as the request's id, with fixed
+// texts. A fixed text has the same length if columns depend on it.
 func same(text, id string) string {
 	text = strings.ReplaceAll(text, id, drawnID)
 	text = strings.ReplaceAll(text, id[:8], drawnID[:8])
@@ -112,10 +111,10 @@ func same(text, id string) string {
 	return text
 }
 
-// The measures of the picture, in pixels except for columns.
+// The measures of the picture, in pixels, except for the number of columns.
 const (
 	lineHeight = 19
-	charWidth  = 8.4375 // the width of a character in a monospaced font of 14 pixels
+	charWidth  = 8.4375 // the width of a character in a 14 pixel monospaced font
 	margin     = 16
 	titleBar   = 30
 	columns    = 112 // characters per line, or 945 pixels

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A test that writes a program with os.WriteFile sometimes fails with "text file busy", if another
-// test forks at the same time. Package testprogram prevents this.
+// Tests write programs with package testprogram instead of os.WriteFile, because a written program
+// sometimes fails with "text file busy" if another test forks at the same time.
 func TestProgramsAreWrittenByTestprogram(t *testing.T) {
 	executable := regexp.MustCompile(`os\.WriteFile\(.*0o[0-7]*[1357][0-7]*\)`)
 	require.NoError(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {

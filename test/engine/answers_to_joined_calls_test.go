@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An answer to one call decides no other pending request, even if the answered call was sent
-// again under the other request's id, which nod refused.
+// An answer decides no other request. This holds even if the agent has tried to send the answered call again
+// under the id of another pending request, and nod has refused it.
 func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -55,9 +55,8 @@ func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	ada.Asks(rig.Deploy("U", "fourth"))
 	ada.Refused(rig.Deploy("U", "first"), schemas.CodeConflict)
 
-	// A detached call is sent again under another id. The new request replaces the detached
-	// call, which the prompt has counted. So the answer allows the new request and leaves no
-	// approval.
+	// The agent sends a detached call again under another id, so that the new request replaces the detached
+	// call. The answer allows the new request and leaves no approval.
 	first = ada.Detaches(rig.Deploy("V", "first"))
 	again := ada.Asks(rig.Deploy("V", "again"))
 	env.Equal([]string{"first"}, listed(env, "V"))
@@ -67,9 +66,9 @@ func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	ada.Asks(rig.Deploy("V", "more"))
 }
 
-// Two approvers give opposite answers at nearly the same time on different engines, each about
-// the calls that their prompt counted. The allow lets no other call run, and exactly one
-// approver is refused.
+// Two approvers give opposite answers at nearly the same time on different engines. Each answer is
+// about the calls that the approver's prompt counted. The allow lets no other call run, and exactly
+// one approver is refused.
 func TestOneOfTwoOppositeAnswersIsRefused(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
@@ -99,14 +98,14 @@ func TestOneOfTwoOppositeAnswersIsRefused(t *testing.T) {
 			continue
 		}
 		first.Ends(schemas.Denied)
-		if ids := listed(env, session); len(ids) > 0 { // the second call came after Bob's denial was stored
+		if ids := listed(env, session); len(ids) > 0 { // if Bob's denial was stored before the second call came, the second call is a question of its own
 			env.Ann().Denies(second)
 		}
 		second.Ends(schemas.Denied)
 	}
 }
 
-// A question takes at most 64 calls; the next call opens another question.
+// A question takes at most 64 calls. The next identical call opens another question.
 func TestAQuestionTakesAtMost64Calls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -128,8 +127,8 @@ func TestAQuestionTakesAtMost64Calls(t *testing.T) {
 	}
 }
 
-// An approver allows a detached call once while its agent sends it again on another engine. If
-// the call is still detached, the answer leaves an approval. Otherwise the call gets the
+// An approver allows a detached call once while its agent sends the call again on another engine.
+// The answer leaves an approval if the call is still detached; otherwise the call itself gets the
 // answer. In both cases the call runs at most once.
 func TestACallAskedAgainDuringItsAllowRunsOnce(t *testing.T) {
 	t.Parallel()
@@ -223,8 +222,8 @@ func changesAnswer(e *rig.Env, session string, change func(*schemas.StandingAnsw
 	e.NoError(err)
 }
 
-// A request has used an approval and is sent again. If the use was long ago, or if the
-// approval was revoked, the approval does not allow the request again.
+// A request has used an approval, and its agent sends the request again. The approval does not
+// allow the repeated request if the use was long ago or if the approval is revoked.
 func TestAUsedApprovalDoesNotAllowItsRequestForever(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -258,7 +257,7 @@ func TestARememberedDenialCanBeRevoked(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// A decided request that its agent sends again does not use an approval of an identical call.
+// A decided request that its agent sends again uses no approval of an identical call.
 func TestAskingAgainAfterADecisionUsesNoApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The function meanwhile starts act, and stores a decision of the question with this key once
-// the only engine has read the question. The engine thus continues with an old record, as if a
-// second engine had decided. It returns the decision once act has returned.
+// meanwhile simulates a decision by a second engine. It starts the function act and waits until the only
+// engine has read the record with this key. Then it stores a decision in the record, so that the engine
+// continues with an outdated record. It returns the decision once act has returned.
 func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
 	e.T.Helper()
 	heard := wire.HoldOn("KV_pending_permissions.$KV.pending_permissions." + key + " ")
@@ -33,8 +33,8 @@ func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, 
 	return d
 }
 
-// startWired starts an env whose only engine uses the stores through wire, which can delay and
-// cut the connection.
+// startWired starts an env with one engine. The engine reaches the stores through the returned
+// wire, which can delay and cut the connection.
 func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	t.Helper()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
@@ -47,8 +47,8 @@ func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	return env, wire
 }
 
-// If a question is decided while the agent of a detached call asks again, the agent gets the
-// decision.
+// A question is decided at the moment when the agent of a detached call asks again. The agent gets
+// the decision.
 func TestAskingAgainDuringADecisionReturnsIt(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)
@@ -66,8 +66,8 @@ func TestAskingAgainDuringADecisionReturnsIt(t *testing.T) {
 	env.Equal("second", heard.PendingID)
 }
 
-// If a call is allowed while its agent detaches it, the approval lets the next identical call
-// run, once.
+// A person allows a call while its agent detaches the call. The allow leaves an approval, which lets the next
+// identical call run once.
 func TestAnAllowDuringADetachLeavesAnApproval(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)

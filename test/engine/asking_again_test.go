@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// These tests are about requests that are sent again under the same id.
+// The tests of this file send a request again under the same id.
 
 func TestAnAutomaticDecisionOutlivesChangesOfItsRules(t *testing.T) {
 	t.Parallel()
@@ -68,9 +68,8 @@ func TestALaterRuleDecidesAPendingRequestInItsRecord(t *testing.T) {
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
 }
 
-// The first copy of a request may arrive after a repeated one. The repeated copy therefore
-// reserves the request's id in the log, so that an automatic decision of the first copy does
-// not count.
+// The first copy of a request may arrive after a repeated copy. The repeated copy reserves the
+// request's id in the log, so that an automatic decision of the late first copy does not count.
 func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -86,7 +85,7 @@ func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	env.Equal(late, q.Ends(schemas.Allowed))
 }
 
-// Copies of one request, some marked as repeated, are sent at once: all get one decision.
+// Many copies of one request, some of them marked as repeated, are sent at once. All copies get one decision.
 func TestConcurrentCopiesOfARequestGetOneDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

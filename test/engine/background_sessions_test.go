@@ -54,7 +54,7 @@ func by(user string, r schemas.Request) schemas.Request {
 	return r
 }
 
-// noted returns the stored times of an agent's last activity, by session.
+// noted returns the stored times of last activity of an agent's sessions, by session.
 func noted(a *rig.Agent) map[string]time.Time {
 	keys, err := a.Store.Presence.ListKeys(a.Ctx, "active."+a.Name+".*")
 	if err != nil {
@@ -84,8 +84,8 @@ func askedLast(a *rig.Agent, session string) {
 	})
 }
 
-// An engine stores the next activity of a session at once if another engine has just stored the
-// activity of another session of the agent.
+// If another engine has just stored the activity of another session of the agent, an engine stores
+// the next activity of this session at once.
 func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -96,7 +96,7 @@ func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
 	_, err := env.Store.Presence.Put(env.Ctx, "active.ada.other", other, 0, time.Hour)
 	env.NoError(err)
-	again := time.After(rig.Patience / 2) // without another session, the engine would store the activity much later
+	again := time.After(rig.Patience / 2) // without the other session, the engine stores the activity much later
 	for !noted(ada)["front"].After(first) {
 		select {
 		case <-again:
@@ -113,7 +113,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	ada := env.Agent("ada")
 	background(env, "bg", "whose")
 	for _, session := range []string{"bg", "front", "whose", "open"} {
-		_, err := ada.Holds(session) // the call of the MCP tool list_permissions names no user
+		_, err := ada.Holds(session) // a call of the MCP tool list_permissions names no user
 		env.NoError(err)
 	}
 	ada.Gets(rig.Lookup("open", ""))
@@ -123,7 +123,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	ada.Asks(by("ada", rig.Permission("bg", "1", "r", "@network"))).Drop()
 	env.Equal("front", env.Stored("bg.1").Record.Foreground)
 
-	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // sessions without a user may belong to different users
+	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // a session without a user may belong to another user
 	ada.Gets(by("zoe", rig.Lookup("front", "")))
 	s, err := ada.Holds("front")
 	env.NoError(err)

@@ -11,14 +11,14 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Engines soon use the grants and leases that another engine stores, despite their caches.
+// Engines soon use the grants and leases that another engine stores, although they cache both.
 func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 	t.Parallel()
-	const some = 16 // so many requests that each of the three engines gets some
+	const some = 16 // enough requests for each of the three engines to get some
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
 	n := 0
-	// tier returns a condition: different requests all get their timeout from this tier.
+	// tier returns a condition, which holds if different requests all get their timeout from this tier.
 	tier := func(tier schemas.Tier) func() bool {
 		return func() bool {
 			for range some {
@@ -46,8 +46,9 @@ func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 		return true
 	}
 
-	// hears waits for a condition, less long than a cached value stays in use: only a watch can
-	// report the change so early. A poll that began in time may end later, on a busy machine.
+	// hears waits for a condition. It waits less long than a cached value stays in use, so that only a watch
+	// can report the change in time. A check that starts in time may end later, because the machine may be
+	// busy.
 	hears := func(event string, holds func() bool) {
 		for end := time.Now().Add(10 * time.Second); ; <-time.After(rig.Tick) {
 			inTime := time.Now().Before(end)
@@ -67,8 +68,8 @@ func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 	hears("every engine allows what she granted", allowed)
 }
 
-// A session belongs to the first agent that sends a request in it, and not to an agent that
-// only names the session in a request of another session.
+// A session belongs to the first agent that sends a request in the session. An agent that only
+// names the session in a request of another session does not own it.
 func TestASessionBelongsToTheFirstAgentThatAsksInIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -81,8 +82,8 @@ func TestASessionBelongsToTheFirstAgentThatAsksInIt(t *testing.T) {
 	ada.Refused(rig.Deploy("T", ""), schemas.CodeNotFound)
 }
 
-// A watch whose connection broke reports the changes that it missed, even the first change of
-// its bucket.
+// After its connection has broken, a watch reports the changes that it missed, even if a missed
+// change is the first one of its bucket.
 func TestAWatchReportsChangesMissedDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// timeouts returns the settings of rig.Everybody with these timeouts, in seconds.
+// timeouts returns the settings rig.Everybody with these timeouts, in seconds.
 func timeouts(connected, disconnected, voice int) string {
 	var s map[string]any
 	_ = json.Unmarshal([]byte(rig.Everybody), &s) // cannot fail, because the text is a constant
@@ -23,9 +23,9 @@ func timeouts(connected, disconnected, voice int) string {
 	return string(data)
 }
 
-// The timeout of a request depends on its kind, its session and the input lock when the request
-// is sent. Each case runs with the default settings, with timeouts in the settings, and with
-// the environment variable.
+// The timeout of a request depends on its kind, its session and the session's input lock at the time of
+// sending. Each case runs with the default settings, with timeouts in the settings, and with the environment
+// variable.
 func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
@@ -90,8 +90,8 @@ func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	}
 }
 
-// A request is sent while an approver has the input lock. If the approver leaves and comes
-// back, the request still times out at its first deadline.
+// A request that is sent while an approver has the input lock keeps its first deadline, even if the
+// approver leaves and comes back.
 func TestLeavingAndReturningMovesNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = timeouts(5, 7200, 30) })
@@ -119,7 +119,7 @@ func TestLeavingAndReturningMovesNoDeadline(t *testing.T) {
 	env.Equal(d, *env.Refusal(err, schemas.CodeStale).Decision())
 }
 
-// Requests that were sent while no client had the input lock survive a restart of server and
+// Requests that agents send while no client has the input lock survive a restart of server and
 // engine, and keep their deadlines.
 func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, long.Tier)
 	env.Down()
 
-	s.Settings = "" // without new settings, the stored settings apply
+	s.Settings = "" // an engine without new settings uses the stored ones
 	env.Up(s)
 	ada = env.Agent("ada")
 	env.Contains(env.Armed(), "S.1")
@@ -240,7 +240,7 @@ func TestTheBrokerEndsALeaseThatIsNotRenewed(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // the three renewals take longer than one lease, so each must start a new lease
+	for range 3 { // the three renewals together take longer than a lease, so the session stays locked only if each renewal starts a new lease
 		env.Passed(time.Now().Add(1500 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}

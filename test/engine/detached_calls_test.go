@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A person allows a call after its agent has stopped waiting. The approval lets the same call
-// run once, if the agent sends it again before the deadline.
+// A person allows a call after its agent has stopped waiting. The approval lets the agent repeat
+// the same call once before the deadline.
 func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -43,7 +43,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "second")).Outcome, "the same id gets the same decision again")
 	ada.Asks(rig.Deploy("S", "third"))
 
-	// The agent sends the request again under the first id, after the approval was used.
+	// The approval is used, so the agent cannot send the first request again.
 	ada.Refused(rig.Deploy("S", "first"), schemas.CodeConflict)
 }
 
@@ -57,7 +57,7 @@ func TestADetachedCallMayBeAskedAgainUnderItsOwnID(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "first")).Outcome)
 	ada.Asks(rig.Deploy("S", "second"))
 
-	// If no approver has answered yet, the request is no longer detached.
+	// A detached request that its agent sends again before any answer is no longer detached.
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	ada.Detaches(other)
@@ -69,8 +69,8 @@ func TestADetachedCallMayBeAskedAgainUnderItsOwnID(t *testing.T) {
 	waits.Ends(schemas.Allowed)
 }
 
-// A person allows a call after its agent has stopped waiting, and before the agent's detach
-// reaches nod. The approval lets the same call run once, as if the detach had come first.
+// A person allows a call between the moment when its agent stops waiting and the arrival of the
+// agent's detach. The approval lets the same call run once, as if the detach had come first.
 func TestAnAllowBeforeADetachLeavesAnApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -79,7 +79,7 @@ func TestAnAllowBeforeADetachLeavesAnApproval(t *testing.T) {
 	env.Ann().Allows(q)
 	d := q.Ends(schemas.Allowed)
 	env.Soon("the decision is logged", env.OutboxIdle)
-	for range 2 { // an agent repeats its detach if the reply was lost
+	for range 2 { // an agent repeats its detach if it got no reply
 		env.NoError(ada.Asker.Detach(env.Ctx, "S", "first", "the host waits no longer"))
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)
@@ -131,8 +131,8 @@ func TestAnApprovalAllowsOneOfManyCalls(t *testing.T) {
 	env.Equal(1, n)
 }
 
-// After a denial, or once its approval is revoked, a detached call leaves no approval: a person
-// must decide about the next identical call.
+// If a person denies a detached call or revokes its approval, no approval is left. A person must decide about
+// the next identical call.
 func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -146,8 +146,8 @@ func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// A host reports that it no longer needs a decision, for example because its own user has
-// answered. nod withdraws only matching requests about which the host also asked its user.
+// A host reports that it no longer needs a decision, for example because its own user has answered.
+// nod withdraws matching requests only if the host asked its user about them.
 func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -186,8 +186,8 @@ func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
 }
 
-// An agent still waits for a detached request, and another request uses the approval: the agent
-// gets CONFLICT and stops waiting.
+// An agent still waits for a request that was detached. If another request uses the approval, the
+// agent gets CONFLICT and stops waiting.
 func TestAWaitEndsIfAnotherCallUsesTheApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -11,13 +11,13 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A question's timer fires before its record is stored, because the store is slow. Another
-// engine handles the timer and finds no record; the question still times out.
+// A slow store stores a question's record only after the question's timer has fired. Another engine
+// handles the fired timer and finds no record. The question still times out.
 func TestAQuestionTimesOutIfItsTimerFiresBeforeItIsStored(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
 	wire := env.Wire()
-	wire.LoseAll("MSG.NEXT.KV_pending_permissions.nod-clock") // this engine gets no fired timers, so the other engine handles the question's timer
+	wire.LoseAll("MSG.NEXT.KV_pending_permissions.nod-clock") // this engine gets no fired timers, so another engine must handle the question's timer
 	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	env.Wires = append(env.Wires, slow.Close)
 	n := env.Engine(engine.Options{Store: slow})

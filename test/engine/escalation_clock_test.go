@@ -16,8 +16,8 @@ const steps = `{"approvers": {"people": [
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]}],
 	"escalation": [{"risk": "low", "steps": [{"to": ["Ann"]}, {"to": ["Bob"], "after_seconds": 6}]}]}}`
 
-// The clock of an engine's machine is set ten minutes ahead or back while a request waits. Its
-// next step comes at its time by the broker's clock, once, and its deadline stays.
+// While a request waits, the clock of the engine's machine is set ten minutes ahead or back. The request goes
+// to its next step once, at the right time by the broker's clock, and keeps its deadline.
 func TestAnEscalationFollowsTheBrokersClock(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
@@ -44,7 +44,8 @@ func TestAnEscalationFollowsTheBrokersClock(t *testing.T) {
 	}
 }
 
-// The step's time passes while no engine runs, or its timer is lost: the next engine makes it.
+// If the time of an escalation step passes without an engine and without a timer, the next engine
+// takes the step.
 func TestAStepThatWasMissedComesLater(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = steps })

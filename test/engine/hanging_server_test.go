@@ -13,12 +13,12 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// noticed is the time limit for a client to leave a silent server. Pings notice such a server
-// after 9 s; a slow machine needs longer.
+// noticed limits the time in which a client must leave a silent server. Pings detect such a server
+// after 9 s; the rest is for slow machines.
 const noticed = 20 * time.Second
 
-// twoWays opens a connection with two addresses, each behind a proxy. It returns the connection
-// and the proxy that the connection uses.
+// twoWays opens a connection that has two server addresses, each behind its own proxy. It returns
+// the connection and the proxy in use.
 func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	e.T.Helper()
 	one, other := e.Wire(), e.Wire()
@@ -30,8 +30,8 @@ func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	return conn, one
 }
 
-// A server falls silent and keeps its connections open. A waiting agent gets its decision, and
-// a viewer gets changes, through another server.
+// A server falls silent but keeps its connections open. Clients change to another server: a waiting
+// agent gets its decision, and a viewer gets changes.
 func TestClientsLeaveASilentServer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -75,8 +75,8 @@ func TestClientsLeaveASilentServer(t *testing.T) {
 	t.Log("the viewer saw it after", time.Since(began))
 }
 
-// A server replies to pings and serves no calls, like a server that is cut off from its
-// cluster. A waiting agent changes to another server.
+// A server that is cut off from its cluster may reply to pings and serve no calls. A waiting agent
+// leaves such a server for another one.
 func TestClientsLeaveAServerThatServesNoCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// theEnd is a cursor behind every entry of the log: a page then ends at the newest entry, as if the
-// records of the last 24 hours were gone.
+// theEnd is a cursor after every entry of the log. A page before this cursor ends at the newest
+// entry, as if no records of the last 24 hours existed.
 const theEnd = "1000000"
 
-// fromLog returns all requests of the log before a cursor, in pages of a limited length.
+// fromLog reads page by page and returns all logged requests before the cursor q.After, with the last page.
 func fromLog(e *rig.Env, q schemas.Query) (all []schemas.LoggedRequest, last schemas.Page) {
 	e.T.Helper()
 	q.Type, q.Log = schemas.TypeQuery, true
@@ -56,9 +56,9 @@ func loggedLines(all []schemas.LoggedRequest) []string {
 	return lines
 }
 
-// Requests whose records are gone are listed from the log, the newest first, on pages of any length:
-// with the request if it was logged, with what happened later, and without a decision if the log has
-// none. A request that was decided at once is not listed, and one with a record neither.
+// The log lists the requests whose records are gone, newest first, on pages of any length. A row contains the
+// request and the decision if the log has them, and the aftermath. Requests that were decided at once, and
+// requests that still have a record, are not listed.
 func TestTheHistoryGoesOnInTheLog(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -111,7 +111,7 @@ func TestTheHistoryGoesOnInTheLog(t *testing.T) {
 	byID, _ := fromLog(env, schemas.Query{After: theEnd, PendingID: "los"})
 	env.Equal([]string{"lost"}, loggedLines(byID))
 
-	// The log gives nobody a way to decide: an answer and a revocation find no request.
+	// Nobody can decide a request through the log, because an answer and a revocation find no record.
 	_, err := env.Bob().Says(two, "allow_once")
 	env.Refusal(err, schemas.CodeNotFound)
 	_, err = env.Bob().Says(lost, "allow_once")
@@ -120,8 +120,9 @@ func TestTheHistoryGoesOnInTheLog(t *testing.T) {
 	env.ElementsMatch(want, loggedLines(after))
 }
 
-// A repeated decision is listed once, and an id that was used again twice. Without log.payloads a row
-// has no request. A carrier, which sees what was routed to its people, may not read the log.
+// A decision that is logged twice is listed once, and an id that two requests used is listed twice.
+// If log.payloads is not set, a row has no request. A carrier may not read the log, because it may
+// see only what is routed to its people.
 func TestTheHistoryOfTheLogIsExact(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -160,8 +161,8 @@ func TestTheHistoryOfTheLogIsExact(t *testing.T) {
 	env.Refusal(env.Conn(roles.ConnectorID("terminal")).CallInto(env.Ctx, schemas.QuerySubject("terminal", schemas.QueryHistory), q, &page), schemas.CodeValidation)
 }
 
-// A page reads a bounded part of the log. A request whose question and decision are far apart is
-// found whole, and one that is decided on a newer page is not listed as undecided.
+// A page reads only a limited part of the log. If the log entries of a question and its decision are far
+// apart, they still make one row, and no later page lists the question as undecided.
 func TestAPageOfTheLogIsBounded(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -192,8 +193,8 @@ func TestAPageOfTheLogIsBounded(t *testing.T) {
 	env.Equal([]string{"far denied by human Ann"}, loggedLines(all))
 }
 
-// A request whose question is not found, for example because the agent's clock is fast, says so. One
-// whose question was found without its input does not.
+// A row is marked if its question is not found, for example because the agent's clock is fast. A row
+// whose question is found without its input is not marked.
 func TestAQuestionThatIsNotFoundIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An agent chooses ids and times, so it may ask two things under the same ones, or one thing twice.
-// The history has each decision, with the call that it is about.
+// An agent chooses ids and times, so two different requests may have the same id and time, and an agent may
+// repeat a request. The history has each decision, with the call that the decision is about.
 func TestNoDecisionIsHiddenByAnIDThatIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -58,7 +58,7 @@ func TestNoDecisionIsHiddenByAnIDThatIsUsedAgain(t *testing.T) {
 	}
 }
 
-// What happened to a call is told of the newest decision about its id, not of one before it.
+// If two decisions have the same id, the history shows an aftermath only at the newer one.
 func TestTheEndOfACallIsToldOfItsOwnDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -81,8 +81,8 @@ func TestTheEndOfACallIsToldOfItsOwnDecision(t *testing.T) {
 	env.Equal([]string{"one denied by human Bob"}, loggedLines(older))
 }
 
-// A page looks for the questions of what it lists, in a bounded number of sessions. What it leaves
-// out is on the next pages.
+// A page searches for the questions of its decisions in a limited number of sessions. The next
+// pages have the rest.
 func TestAPageOfTheLogAsksTheBrokerForLittle(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

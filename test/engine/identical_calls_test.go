@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// fewer has settings under which identical calls are one question and denials are remembered.
+// fewer is settings under which identical calls become one question and nod remembers denials.
 const fewer = `{
 	"permissions": {"allow": ["Lookup"], "join_identical": true, "remember_denials_seconds": 600},
 	"approvers": {"people": [
@@ -120,7 +120,7 @@ func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	first, second, third := ada.Asks(rig.Deploy("S", "first")), ada.Asks(rig.Deploy("S", "second")), ada.Asks(rig.Deploy("S", "third"))
 	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "third").Outcome)
 	third.Ends(schemas.Withdrawn)
-	ada.Withdraws("S", "first") // this call's id is also the id of the question
+	ada.Withdraws("S", "first") // the question keeps the id of its first call, which is withdrawn here
 	first.Ends(schemas.Withdrawn)
 	p, _, err := env.Ann().Show(env.Ctx, "S", "first")
 	env.NoError(err)
@@ -169,7 +169,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	env.NoError(err)
 	second.Ends(schemas.Allowed)
 
-	// A later call with a shorter timeout ends first.
+	// The second call has a shorter timeout than the first one, and times out first.
 	env.Timeout("T", time.Hour)
 	third := ada.Asks(rig.Deploy("T", "third"))
 	env.Timeout("T", 4*time.Second)
@@ -243,7 +243,7 @@ func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(rig.Deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox handles the denial once more, and must not restore it
+	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox handles the denied record again, and must not restore the denial that Bob's allow has ended
 	fourth := ada.Asks(rig.Deploy("S", "fourth"))
 
 	env.Ann().Denies(third)
@@ -253,8 +253,8 @@ func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "fifth")).Outcome, "the approval that was given while no call waited counts")
 }
 
-// If phones show one question of a session at a time, the next question is shown at its turn,
-// even if a call joins it at that moment.
+// If phones show one question of a session at a time, they show the next question in its turn, even
+// if a call joins that question at the same moment.
 func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, oneAtATime)
@@ -298,8 +298,8 @@ func TestAnUndeliveredQuestionHoldsBackNoOther(t *testing.T) {
 	env.Soon("the second is shown", func() bool { return env.Stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
 }
 
-// Phones show at most open_prompts questions of a session at a time, oldest first. Lists
-// contain all questions, and each question is shown at its turn.
+// Phones show at most open_prompts questions of a session at a time, oldest first, and show the
+// others in their turn. Lists contain all questions.
 func TestPhonesShowAtMostTheLimitOfQuestions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -71,8 +71,8 @@ func TestConcurrentRequestsOfASessionAreIndependent(t *testing.T) {
 	env.Len(pending, open)
 }
 
-// Each of these answers is refused and changes nothing. The refusal of a person to whom a
-// request was not routed is the same as for an unknown id.
+// Each of these answers is refused and changes nothing. An approver to whom the request was not
+// routed gets the same refusal as for an unknown id.
 func TestARefusedAnswerChangesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -145,7 +145,7 @@ func TestARequestWithoutAnApproverIsUndeliverable(t *testing.T) {
 	env.Apply(`{}`)
 	ada.Refused(rig.Deploy("S", "1"), schemas.CodeUndeliverable)
 
-	// The only route is a carrier without a worker.
+	// The only route is a carrier, and no worker runs it.
 	env.Apply(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "1"}]}]}}`)
 	env.Contains(ada.Refused(rig.Deploy("S", "1"), schemas.CodeUndeliverable).Message, "nod connector")
 	env.NothingStored()
@@ -226,8 +226,8 @@ func TestMalformedRequestsAreRefusedWithTheFieldsName(t *testing.T) {
 	env.Equal(d, q.Hears())
 }
 
-// A request, valid or malformed, may name a reply subject outside the sender's own inbox. The
-// engine does not reply there, because others could take the reply for a decision or a view.
+// A request, valid or malformed, may name a reply subject outside its sender's inbox. The engine does not
+// reply to such a subject, because another client could take the reply for a decision or a view.
 func TestRepliesGoOnlyToTheAgentsOwnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

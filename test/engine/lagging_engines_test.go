@@ -28,8 +28,7 @@ func pauseWatches(e *rig.Env, stream string) {
 	e.NotZero(paused)
 }
 
-// A revoked standing answer allows nothing, even on an engine whose watch has not reported the
-// change.
+// A revoked grant allows nothing, even on an engine whose watch has not reported the change.
 func TestALaggingEngineObeysTheRevokeOfAGrant(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -83,8 +82,8 @@ func TestALaggingEngineObeysTheRevokeOfADenial(t *testing.T) {
 	}
 }
 
-// An engine dies between its writes for a call. Later calls identical to that one can still be
-// asked, and people see a question for each call that waits.
+// An engine dies between two writes for one call. Agents can still send identical calls, and people
+// see a question for each call that waits.
 func TestADeadEngineBlocksNoIdenticalCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -118,7 +117,7 @@ func TestADeadEngineBlocksNoIdenticalCall(t *testing.T) {
 	t.Run("a request that joined no question", func(t *testing.T) {
 		first, second := ada.Asks(rig.Deploy("C", "first")), ada.Asks(rig.Deploy("C", "second"))
 		entry := env.Stored(first.Key)
-		entry.Record.Waiters = entry.Record.Waiters[:1] // restores the state before the second call was added
+		entry.Record.Waiters = entry.Record.Waiters[:1] // removes the second call, as if the engine had died before it added the call
 		_, err := env.Store.Records.Update(env.Ctx, entry)
 		env.NoError(err)
 		env.Ann().Allows(first)
@@ -153,8 +152,8 @@ func resumeOutbox(e *rig.Env) {
 	e.NoError(err)
 }
 
-// A waiter that asks again gets its decision from the question's record, even before the outbox
-// has copied it to the waiter's own record.
+// An agent that asks again gets its decision from the question's record, even before the outbox has
+// copied the decision to the request's own record.
 func TestAWaiterGetsItsDecisionBeforeTheOutboxRuns(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -172,9 +171,8 @@ func TestAWaiterGetsItsDecisionBeforeTheOutboxRuns(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Withdraws("S", "second").Outcome)
 }
 
-// Two identical calls wait for one question. The deadline of the first call has passed, but its
-// timer is lost. If a person allows the question now, the first call times out, as by its timer, and
-// the second one is allowed.
+// Two identical calls wait for one question. The deadline of the first call has passed, and its timer is
+// lost. If a person now allows the question, the first call times out and the second call is allowed.
 func TestAnAnswerTimesOutCallsPastTheirDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -192,8 +190,8 @@ func TestAnAnswerTimesOutCallsPastTheirDeadline(t *testing.T) {
 	env.Equal(schemas.TimedOut, ada.Gets(rig.Deploy("S", "first")).Outcome)
 }
 
-// A late detach changes a decided record. It must not remove the timer of the next identical
-// call, because that timer is a lock.
+// A late detach changes a decided record. The timer of the next identical call must stay, because it
+// is also the lock of the new question.
 func TestALateDetachKeepsTheNextCallsTimer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -214,8 +212,8 @@ func TestALateDetachKeepsTheNextCallsTimer(t *testing.T) {
 	env.Equal([]string{"second"}, listed(env, "S"), "the fourth has joined the second")
 }
 
-// An approval that was used once and then revoked allows no further call, even after the record
-// of the approved request has expired.
+// An approval that was used once and then revoked allows no further call, even after the record of
+// the approved request has expired.
 func TestAUsedAndRevokedApprovalAllowsNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

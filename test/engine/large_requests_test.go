@@ -17,7 +17,7 @@ func large(id string) schemas.Request {
 	return r
 }
 
-// All pending requests are listed, in pages that each fit one message.
+// Lists contain all pending requests, in pages that each fit into one message.
 func TestLargeRequestsAreListed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

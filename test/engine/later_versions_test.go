@@ -33,14 +33,15 @@ func stored(e *rig.Env, bucket, key string) string {
 	return string(value.Value())
 }
 
-// briefly bounds a call that this engine refuses as UNAVAILABLE, after which callers try again.
+// briefly returns a context for calls that this engine refuses with UNAVAILABLE. It ends after a second,
+// because clients repeat such calls.
 func briefly(e *rig.Env) context.Context {
 	ctx, cancel := context.WithTimeout(e.Ctx, time.Second)
 	e.T.Cleanup(cancel)
 	return ctx
 }
 
-// waits sends a request and reports whether it waits for a person.
+// waits sends a request and reports whether the request waits for a person.
 func waits(a *rig.Agent, r schemas.Request) bool {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(a.Ctx, r)
@@ -49,11 +50,11 @@ func waits(a *rig.Agent, r schemas.Request) bool {
 	return asked.Receipt.Revision != 0
 }
 
-// only is a member that this version of nod does not know, which limits its object.
+// only is a JSON member that limits its object and that this version of nod does not know.
 const only = `,"only":{"on":"tuesdays"}`
 
-// A later version of nod has written a record with a condition that this engine does not know: this
-// engine lets nobody allow it, and keeps the condition. A denial, a withdrawal and a deadline count.
+// A record of a later version may contain a condition that this engine does not know. This engine keeps
+// the condition and refuses every allow. A denial, a withdrawal and a deadline still end the request.
 func TestARecordWithUnknownMembersIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -93,15 +94,15 @@ func TestARecordWithUnknownMembersIsNotAllowed(t *testing.T) {
 	env.Nil(env.Stored(byRule.Key).Record.Decision, "a rule does not allow it either")
 }
 
-// again is the request that is sent again.
+// again returns the request of q, marked as repeated.
 func again(q *rig.Question) schemas.Request {
 	r := rig.Deploy("S", q.Receipt.PendingID)
 	r.Type, r.Rejoin, r.CreatedAt = schemas.TypeRequest, true, time.Now().UTC()
 	return r
 }
 
-// A grant, an approval or a leave with an unknown limit allows nothing here, stays as it is if it is
-// listed or revoked, and is not shared.
+// A grant with an unknown limit allows nothing on this engine. The limit stays stored if the grant is
+// listed or revoked.
 func TestAGrantWithUnknownMembersAllowsNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -118,19 +119,18 @@ func TestAGrantWithUnknownMembersAllowsNothing(t *testing.T) {
 	env.Contains(stored(env, "permission_sessions", key), only)
 	env.Contains(stored(env, "permission_sessions", key), `"revoked_by"`)
 
-	// A rule of a grant may be narrower, too.
+	// A later version may also limit the rule of a grant.
 	narrow := ann.Remembers(ada.Asks(rig.Shell("T", "", "npm test")), schemas.ScopeSession, 0).Grant
 	writtenLater(env, "permission_sessions", "standing.session.T."+narrow.GrantID, `"project":"/app"`, `"project":"/app"`+only)
 	env.Soon("the narrower rule counts no longer", func() bool { return waits(ada, rig.Shell("T", "", "npm test")) })
 
-	// An effect of a later version is no allow.
+	// A standing answer with an unknown effect allows nothing.
 	other := ann.Remembers(ada.Asks(rig.Shell("U", "", "npm test")), schemas.ScopeSession, 0).Grant
 	writtenLater(env, "permission_sessions", "standing.session.U."+other.GrantID, `"scope":"session"`, `"effect":"ask","scope":"session"`)
 	env.Soon("the grant with another effect counts no longer", func() bool { return waits(ada, rig.Shell("U", "", "npm test")) })
 }
 
-// An approval that a person gave while the agent no longer waited has a limit that this engine does
-// not know: the repeated call asks again.
+// This engine does not use an approval with an unknown limit: a person is asked about the repeated call.
 func TestAnApprovalWithUnknownMembersIsNotUsed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -145,8 +145,8 @@ func TestAnApprovalWithUnknownMembersIsNotUsed(t *testing.T) {
 	env.NotContains(stored(env, "permission_sessions", key), "used_by")
 }
 
-// In a session with a limit that this engine does not know, rules allow nothing: a person is asked.
-// The limit stays if the session is changed.
+// If a session has a limit that this engine does not know, rules allow nothing in the session, and a
+// person is asked. The limit stays stored if the session changes.
 func TestASessionWithUnknownMembersAsks(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -162,7 +162,8 @@ func TestASessionWithUnknownMembersAsks(t *testing.T) {
 	env.Refusal(err, schemas.CodeUnavailable)
 }
 
-// A freeze with unknown members freezes. Another freeze leaves them, and this engine does not thaw it.
+// A freeze with unknown members counts. A further freeze keeps these members, and this engine refuses to
+// thaw the freeze.
 func TestAFreezeWithUnknownMembersStays(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -181,7 +182,7 @@ func TestAFreezeWithUnknownMembersStays(t *testing.T) {
 	env.Contains(stored(env, "permission_settings", "frozen"), only)
 }
 
-// A version of a record that one engine cannot read is offered again, until an engine takes it that can.
+// The outbox keeps a version of a record that an engine cannot read, until an engine can read it.
 func TestAnUnreadableVersionWaitsForAnEngineThatReadsIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -196,8 +197,8 @@ func TestAnUnreadableVersionWaitsForAnEngineThatReadsIt(t *testing.T) {
 	env.Ann().Allows(q)
 }
 
-// The stored settings are of a later version, which this engine refuses as a whole: for some time its
-// own stay in force, and then it allows nothing, neither by a rule nor by an answer.
+// This engine cannot read the stored settings, because a later version wrote them. Its last settings
+// stay in force for some time. After that, neither a rule nor an answer allows anything.
 func TestAnEngineThatCannotReadTheSettingsAllowsNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out with -short: it waits 15 s until the settings are stale")
@@ -213,7 +214,7 @@ func TestAnEngineThatCannotReadTheSettingsAllowsNothing(t *testing.T) {
 	env.Soon("no rule allows", func() bool { return waits(ada, rig.Lookup("S", "")) })
 	_, err := ann.Answer(briefly(env), ann.AnswerTo(q, "allow_once"))
 	env.Contains(env.Refusal(err, schemas.CodeUnavailable).Message, "cannot read the settings")
-	ada.Asks(rig.Deploy("S", "3")) // the approval is not used
+	ada.Asks(rig.Deploy("S", "3")) // the unused approval does not count
 	ann.Denies(q)
 	writtenLater(env, "permission_settings", "settings", `{"of_a_later_version":true,`, `{`)
 	env.Equal(settings, stored(env, "permission_settings", "settings"))

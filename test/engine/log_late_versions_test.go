@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A record whose decision is hours old is written again, each time with one more aftermath, when the log
-// no longer drops repetitions. Each version brings the entries of the earlier ones again, and the log has
-// each of them once.
+// Hours after its decision, a record is written again several times, each time with one more aftermath. Each
+// version brings all log entries again, and the log's check for duplicates no longer covers them. The log
+// still has each entry once.
 func TestLateVersionsOfARecordAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -10,9 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The log has no secret of a request, of a rule, of an answer or of a freeze, and it has a mark
-// in each place. Digests and decisions are those of the original, for a call that is sent again
-// too.
+// The log contains no secret of a request, a rule, an answer or a freeze, and has a mark in the place
+// of each secret. Digests and decisions are those of the original request, even if it is sent again.
 func TestTheLogHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2hunter2"
@@ -23,7 +22,7 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 
 	write := rig.Call("Write", "S", "file")
 	write.ActionType, write.ActionDetails = schemas.ActionFileWrite, fmt.Appendf(nil, `{"content":%q,"file_path":"/app/.env"}`, secret)
-	asked := map[string]string{} // digests by pending_id
+	asked := map[string]string{} // digests by request id
 	for _, r := range []schemas.Request{
 		rig.Shell("S", "variable", "DB_PASSWORD="+secret+" make release"),
 		rig.Shell("S", "address", "git clone https://ann:"+secret+"@example.com/x"),
@@ -80,8 +79,8 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 	env.Positive(marked[""], "the grant and the freeze")
 }
 
-// A question that is decided before any engine handles its first version is logged with its decision,
-// with its payload, and once: also after a repeated delivery, and if identical calls have joined it.
+// A question may be decided before any engine handles its first version. The log then has the question with
+// its payload, and its decision, each once. This also holds for a repeated delivery and for joined calls.
 func TestAQuestionThatIsDecidedAtOnceIsLogged(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -19,8 +19,8 @@ func log(e *rig.Env) jetstream.StreamInfo {
 	return *stream.CachedInfo()
 }
 
-// The log keeps entries for 90 days and up to 2 GiB, or to the limits in the settings, which
-// also apply to an existing log. No client can delete or purge entries.
+// The log keeps entries for 90 days and up to 2 GiB, unless the settings name other limits. New
+// limits apply to the existing log. No client can delete or purge entries.
 func TestTheSettingsLimitHowLongTheLogIsKept(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -39,9 +39,8 @@ func TestTheSettingsLimitHowLongTheLogIsKept(t *testing.T) {
 	env.Refusal(err, schemas.CodeValidation)
 }
 
-// The oldest entries are removed once the log is larger than its limit. If the server has no
-// room for a new size limit, the log keeps its earlier size limit, and gets only the new age
-// limit.
+// The log removes its oldest entries if it is larger than its limit. If the server has no room for
+// a new size limit, the log keeps its present size limit and gets only the new age limit.
 func TestTheOldestLogEntriesAreRemoved(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })

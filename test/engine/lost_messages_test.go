@@ -64,8 +64,7 @@ func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 		fresh  schemas.Request
 		act    func(*rig.Env, *rig.Question) (schemas.Decision, error)
 	}{
-		// The answer is sent once, without a client's retries: the first reply must be the
-		// decision.
+		// The test sends the answer without the retries of a client, so the first reply must be the decision.
 		"an answer": {"PUB $KV.pending_permissions.S.1 ", rig.Deploy("S", "1"), func(e *rig.Env, q *rig.Question) (d schemas.Decision, err error) {
 			a := e.Ann().AnswerTo(q, "allow_once")
 			a.Type = schemas.TypeAnswer

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A connector gets no reply to its answer, and repeats the answer after a freeze. The second
-// reply is the decision that the answer made, not a refusal.
+// A connector gets no reply to its answer, and repeats the answer after a freeze. The reply to the
+// repeated answer is the stored decision, and not a refusal.
 func TestARepeatedAnswerIsNotRefusedByAFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -24,7 +24,8 @@ func TestARepeatedAnswerIsNotRefusedByAFreeze(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// A list request without a reply, for example because the leader changes, is sent again.
+// If a list request gets no reply, for example because the leader changes, the client sends the
+// request again.
 func TestALostListRequestIsSentAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork)

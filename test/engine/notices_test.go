@@ -28,7 +28,7 @@ func TestNoticesAreKeptUntilTheirAgentTakesThem(t *testing.T) {
 	for i := range schemas.MaxNotices + 1 {
 		gate(ada, "front", fmt.Sprint("task ", i))
 	}
-	gate(ada, "front", fmt.Sprint("task ", schemas.MaxNotices)) // the same notice again
+	gate(ada, "front", fmt.Sprint("task ", schemas.MaxNotices)) // repeats the last notice
 	gate(ada, "other", "of another session\x1b]0;title\a\u202e"+strings.Repeat("x", 400))
 
 	none, err := ben.Asker.TakeNotices(env.Ctx, "front")
@@ -85,7 +85,7 @@ func TestAListenerHearsEachNoticeOnce(t *testing.T) {
 	env.Empty(heard)
 }
 
-// What was taken is not told again, although a record has many versions.
+// A notice that was taken does not come again, although a record has many versions.
 func TestANoticeIsToldOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -104,7 +104,7 @@ func TestANoticeIsToldOnce(t *testing.T) {
 	}
 	q := ada.Asks(by("ada", rig.Deploy("bg", "1")))
 	env.Soon("the question is told", func() bool { return take() == 1 })
-	for range 3 { // each makes versions of the record
+	for range 3 { // each round stores new versions of the record
 		env.NoError(ada.Asker.Detach(env.Ctx, "bg", "1", "gone"))
 		again := by("ada", rig.Deploy("bg", "1"))
 		again.Rejoin = true

@@ -16,9 +16,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// said returns a message as another version of nod sends it. The older version sends no
-// optional field; the newer one sends all fields, and some that this version does not know. A
-// version's files must not change while this version must work with it.
+// said returns a message as another version of nod sends it. The older version sends no optional field.
+// The newer version sends all fields, and some fields that this version does not know. The files of a
+// version must not change as long as this version must work with that version.
 func said(e *rig.Env, version, what string) []byte {
 	e.T.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "wire", version, what+".json"))
@@ -104,8 +104,8 @@ func TestThisHookAsksAnEngineOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// Settings by which several people must allow a request are refused while an engine runs that
-// does not know votes: it would keep its earlier settings, and decide by one answer.
+// Settings that demand several votes are refused while an engine runs that does not know votes, because
+// such an engine keeps its earlier settings and decides by one answer.
 func TestVotesWaitForOlderEnginesToStop(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -117,8 +117,8 @@ func TestVotesWaitForOlderEnginesToStop(t *testing.T) {
 	lease, err := env.Store.Presence.Put(env.Ctx, "engine."+older.ID(), schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: time.Now()}, 0, time.Hour)
 	env.NoError(err)
 	votes := strings.Replace(rig.Everybody, `"permissions": {`, `"permissions": {"confirm": [{"risk": "low", "votes": 2}], `, 1)
-	// On a busy machine an engine may reply too late. It is then named as well or instead, or, if it is
-	// the engine that was asked, the refusal is UNAVAILABLE.
+	// On a busy machine this engine may reply too late. The refusal may then name this engine too, or
+	// be UNAVAILABLE.
 	env.Soon("the refusal names the older engine", func() bool {
 		_, err := env.Owner().ApplySettings(env.Ctx, []byte(votes))
 		env.Error(err, "an older engine is running")

@@ -22,9 +22,9 @@ type told struct {
 	err      error
 }
 
-// race sends at the same time an allow and a denial by each of two approvers, and a withdrawal
-// by the agent. It returns the result of each, and the decision that the waiting agent gets. If
-// the request was decided at once, it returns only that decision.
+// race sends several messages about one request at the same time: an allow and a denial by each of two
+// approvers, and a withdrawal by the agent. It returns the result of each message, and the decision that the
+// waiting agent gets. If the request was decided before its receipt, race returns only that decision.
 func race(env *rig.Env, q *rig.Question) []told {
 	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
 	says := func(p *rig.Person, outcome schemas.Outcome, option string) func() told {
@@ -59,8 +59,8 @@ func race(env *rig.Env, q *rig.Question) []told {
 	return heard
 }
 
-// oneOutcome requires that each party got the stored decision: as a success if the party asked
-// for this outcome, and else in a refusal.
+// oneOutcome requires that every party got the stored decision. A party that asked for this outcome gets the
+// decision as a success, and any other party gets it in a refusal.
 func oneOutcome(stored *schemas.Decision, heard []told) error {
 	for _, h := range heard {
 		var refused *schemas.Error
@@ -89,8 +89,8 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 	return nil
 }
 
-// Two engines get hundreds of requests, each with four answers, a withdrawal and its deadline
-// at nearly the same moment. Every party gets the one stored decision.
+// Two engines get hundreds of requests. For each request, four answers, a withdrawal and the
+// deadline come at nearly the same moment. Every party gets the one stored decision.
 func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	t.Parallel()
 	const sessions = 20
@@ -144,14 +144,14 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 					return
 				}
 				q := &rig.Question{OpenRequest: asked, Agent: ada}
-				// The answers and the withdrawal are sent shortly before or after the
-				// deadline. For every fourth request they are sent well before the deadline,
-				// so that on a slow machine not all requests time out.
+				// Most answers and withdrawals are sent shortly before or after the deadline. For
+				// every fourth request they are sent well before the deadline, because on a slow
+				// machine all requests might time out otherwise.
 				meet := rand.N(200*time.Millisecond) - 160*time.Millisecond
 				if i%4 == 0 {
 					meet = -rand.N(timeout)
 				}
-				if q.Receipt.Revision != 0 { // the revision is 0 if the request was decided before its receipt: then there is no race
+				if q.Receipt.Revision != 0 { // revision 0 means that the request was decided before its receipt, so there is no race
 					<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
 				}
 				heard := race(env, q)
@@ -183,7 +183,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 		env.Less(timeout, 16*time.Second, "not every outcome occurred, so the races were not real")
 		t.Log("this machine is so slow that not every outcome occurred: once more, with longer timeouts")
 	}
-	// The outbox may send decisions again, and each request still has one decision.
+	// The outbox may send a decision again. The request still has one decision.
 	env.Soon("the agent got a decision for each request, and the outbox is idle", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -196,7 +196,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	}
 }
 
-// allOutcomes reports whether each way to end a request has won a race.
+// allOutcomes reports whether each possible outcome has won a race.
 func allOutcomes(outcomes map[schemas.Outcome]int) bool {
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
 		if outcomes[o] == 0 {

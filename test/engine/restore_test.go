@@ -39,9 +39,9 @@ func restore(e *rig.Env, from string, engines int) {
 	e.Up(rig.Setup{Engines: engines})
 }
 
-// A restored nod has each decision from before the backup, and makes no second one. Requests
-// that were pending at the backup are denied. Grants and unused approvals from before the
-// restore allow nothing, whether or not they were revoked or used after the backup.
+// A restored nod has each decision that was made before the backup, and makes no second one. It
+// denies the requests that were pending at the backup. Grants and unused approvals of the backup
+// allow nothing, even if they were neither revoked nor used after the backup.
 func TestARestoredNodReopensNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -108,8 +108,8 @@ func TestARestoredNodReopensNothing(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("S", "", "npm test")).Outcome, "a person has confirmed the grant")
 }
 
-// A backup that is made under load has every decision that was told before it began. After the
-// restore the outbox goes on.
+// A backup under load contains every decision that a party got before the backup began. After the
+// restore, the outbox continues.
 func TestABackupUnderLoadHasAllThatWasToldBefore(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -179,7 +179,7 @@ func TestABackupUnderLoadHasAllThatWasToldBefore(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// A backup that was changed is refused, and an unfinished one is none.
+// A restore refuses a changed backup, and a folder without a finished backup.
 func TestADamagedBackupIsRefused(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An engine stops within 8 s while its server is down: it does not wait until its connections
-// are drained.
+// While its server is down, an engine stops within 8 s, because it does not wait until its
+// connections are drained.
 func TestAnEngineStopsWhileTheBusIsAway(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

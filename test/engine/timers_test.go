@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// These tests are about the timer of a record.
+// The tests of this file are about the timer of a record.
 
 func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Timeout("S", time.Hour)
 	first := ada.Asks(rig.Deploy("S", "1"))
 	armed := env.Timer("S.1")
-	env.Timeout("S", 2*time.Hour) // with another timeout, a newly computed deadline would differ
+	env.Timeout("S", 2*time.Hour) // a deadline that is computed anew would be later
 	env.Ann().Does(schemas.PresenceLock, "S", "laptop", "terminal")
 
 	again := ada.Asks(rig.Deploy("S", "1"))
@@ -28,7 +28,7 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Equal(armed, env.Timer("S.1"))
 	env.Len(env.Armed(), 1)
 
-	// The request is sent again as if it were new.
+	// The agent sends the request again without the mark of a repeated request.
 	for _, override := range []time.Duration{2 * time.Hour, time.Minute} {
 		env.Timeout("S", override)
 		reply, err := ada.Sends(rig.Deploy("S", "1"), false)
@@ -77,8 +77,9 @@ func TestTheSweepTimesOutRequestsWithoutATimer(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-// An earlier attempt to store the request has armed its timer, and has not stored its record.
-// When the request is sent again, that timer is replaced before the agent gets its receipt.
+// The request's timer is armed for a wrong time, and its record is missing, because an earlier
+// attempt to store the request failed. If the request is sent again, the engine corrects the timer
+// before it sends the receipt.
 func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -123,7 +124,7 @@ func TestADecisionCancelsTheTimer(t *testing.T) {
 	env.Empty(env.Armed())
 }
 
-// Even if the deadline's timer is lost, an answer after the deadline does not count.
+// An answer after the deadline does not count, even if the deadline's timer is lost.
 func TestALateAnswerIsRefusedByTheBrokersTime(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// While the disk hangs, the server stores the writes of engines, and no agent, person, viewer
-// or carrier hears of them. They hear of the writes after the sync.
+// While the disk hangs, the server takes the writes of engines, but no agent, person, viewer or
+// carrier hears of a write before it is synced.
 func TestNothingIsToldBeforeItIsOnDisk(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -101,8 +101,8 @@ func TestNothingIsToldBeforeItIsOnDisk(t *testing.T) {
 	}
 }
 
-// listen subscribes as a viewer and as a carrier, and sends the kind of each message that they
-// receive to the Go channel told.
+// listen subscribes as a viewer and as a carrier, and sends the kind of each received message to
+// the Go channel told.
 func listen(env *rig.Env, told chan<- string) {
 	_, err := env.Conn(roles.ConnectorID("terminal")).Subscribe("nod.v1.view.>", func(bus.Message) { told <- "view" })
 	env.NoError(err)

@@ -19,8 +19,8 @@ import (
 	"github.com/nodbus/nod/traces/otlp"
 )
 
-// tracing makes engines export their spans to a collector. All engines of the test share the
-// exporter, and what it remembers of agents.
+// tracing makes engines export their spans to a collector. All engines of the test share one exporter,
+// which remembers the agent of each trace.
 func tracing(t *testing.T) (*testcollector.Collector, func(*rig.Setup)) {
 	t.Helper()
 	c := testcollector.Start(t)
@@ -40,7 +40,7 @@ func parent(n int) (traceparent, id string) {
 	return "00-" + id + "-00f067aa0ba902b7-01", id
 }
 
-// asksIn sends a request in a trace.
+// asksIn sends a request that belongs to the agent's trace.
 func asksIn(a *rig.Agent, traceparent string, r schemas.Request) *rig.Question {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(traces.Continue(a.Ctx, traceparent, ""), r)
@@ -58,9 +58,9 @@ func names(spans []testcollector.Span) (all []string) {
 	return all
 }
 
-// of waits until a request's own span and at least one of each name are there, and each has its parent;
-// the engine writes its reply's and the outbox's spans in any order. It returns the request's own
-// span and its trace.
+// of waits until a request's own span and at least one span of each wanted name have arrived, each with
+// its parent. The order of the spans does not matter, because the engine's reply and the outbox run in
+// parallel. of returns the request's own span and all spans of its trace.
 func of(env *rig.Env, c *testcollector.Collector, id string, want ...string) (root testcollector.Span, all []testcollector.Span) {
 	env.T.Helper()
 	env.Soon("the spans of "+id+": "+strings.Join(want, ", "), func() bool {
@@ -81,8 +81,8 @@ func of(env *rig.Env, c *testcollector.Collector, id string, want ...string) (ro
 	return root, all
 }
 
-// Without an exporter no message of nod has a trace, and no record keeps one, even if the agent sends
-// one. Without a trace of the agent's own, its request has no header at all.
+// Without an exporter, no message of nod and no record has a trace, even if the agent sends one. If the
+// agent has no trace, its request has no header at all.
 func TestWithoutAnExporterNothingIsTraced(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -128,7 +128,7 @@ func TestWithoutAnExporterNothingIsTraced(t *testing.T) {
 	}
 }
 
-// A prompt and a decision have the trace of their request.
+// A prompt and a decision carry the trace of their request.
 func TestTheTraceReachesThePromptAndTheDecision(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)
@@ -200,7 +200,7 @@ func TestTheSpansOfEachEndOfARequest(t *testing.T) {
 	env.Equal("UNDELIVERABLE", root.Attributes["error.type"])
 }
 
-// Whatever headers an agent sends, its request is decided as without them, and no span has them.
+// The headers of a request do not change its decision, and no span contains hostile values of these headers.
 func TestHostileHeadersChangeNoDecision(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)
@@ -236,7 +236,7 @@ func TestHostileHeadersChangeNoDecision(t *testing.T) {
 	}
 }
 
-// A request that is sent again stays in its trace, whatever trace the second message names.
+// A request that is sent again stays in its first trace, even if the repeated message names another trace.
 func TestARequestThatIsSentAgainStaysInItsTrace(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)
@@ -259,7 +259,7 @@ func TestARequestThatIsSentAgainStaysInItsTrace(t *testing.T) {
 	env.Equal(2, asks)
 }
 
-// Identical calls share a question, and each keeps its own trace.
+// Identical calls share a question, but each call keeps its own trace.
 func TestAJoinedCallKeepsItsTraceAndLinksTheQuestion(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)
@@ -277,7 +277,7 @@ func TestAJoinedCallKeepsItsTraceAndLinksTheQuestion(t *testing.T) {
 	env.Equal([]string{asked.Trace + "-" + asked.ID}, waited.Links)
 }
 
-// An agent that names the trace of another agent only gets a link to it.
+// If an agent names the trace of another agent, its own trace only gets a link to that trace.
 func TestAnAgentDoesNotEnterTheTraceOfAnother(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The clock of an engine's machine is set ten minutes ahead or back while a request waits.
-// Answers before the deadline count, and deadlines follow the broker's clock.
+// While a request waits, the clock of the engine's machine is set ten minutes ahead or back.
+// Answers before the deadline count, because deadlines follow the broker's clock.
 func TestAnAnswerInTimeCountsWhateverTheClockIsSetTo(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{10 * time.Minute, -10 * time.Minute} {

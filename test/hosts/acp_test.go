@@ -23,8 +23,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// acpAgent is the shell script of an agent. It sends the line $1, prints the reply to stderr, and
-// exits with 7.
+// acpAgent is an agent as a shell script. It sends its first argument as a line, prints the reply to stderr,
+// and exits with 7.
 const acpAgent = `printf '%s\n' "$1"; IFS= read -r heard; printf 'heard %s\n' "$heard" >&2; exit 7`
 
 func acpRequest(session string) string {
@@ -51,7 +51,7 @@ func acp(m *rig.Machine, session string, flags ...string) *acpRun {
 	return a
 }
 
-// pipes starts a process that ends with the test, and returns its standard streams.
+// pipes starts a process and returns its standard streams. The process ends with the test.
 func pipes(t *testing.T, cmd *exec.Cmd) (stdin io.WriteCloser, stdout, stderr *bufio.Reader) {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
@@ -65,8 +65,7 @@ func pipes(t *testing.T, cmd *exec.Cmd) (stdin io.WriteCloser, stdout, stderr *b
 	return stdin, bufio.NewReader(out), bufio.NewReader(errs)
 }
 
-// ends waits until nod acp has ended. It returns the unread rest of stdout, the stderr and the exit
-// code.
+// ends waits until nod acp has ended. It returns the unread rest of stdout, all of stderr, and the exit code.
 func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	errs, err := io.ReadAll(a.stderr)
 	require.NoError(t, err)
@@ -95,8 +94,8 @@ func TestACPEndToEnd(t *testing.T) {
 	}
 }
 
-// TestAKilledSidecarsTurnIsWithdrawn: if nod acp --turns is killed with kill -9 while its question about a
-// turn waits, nod withdraws the question.
+// TestAKilledSidecarsTurnIsWithdrawn: if nod acp --turns is killed with kill -9, nod withdraws the question
+// about the end of a turn.
 func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -114,7 +113,7 @@ func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
 	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
 }
 
-// TestAKilledSidecarsRequestIsWithdrawn: nod withdraws the request of a nod acp that has been killed.
+// TestAKilledSidecarsRequestIsWithdrawn: if nod acp is killed, nod withdraws its request.
 func TestAKilledSidecarsRequestIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -193,8 +192,8 @@ func TestACPWithoutNod(t *testing.T) {
 	assert.Equal(t, 7, code)
 }
 
-// TestStoppingACPWithdrawsAndStopsTheAgent: when nod acp gets a signal or its editor ends, it stops
-// its agent, withdraws the request and exits.
+// TestStoppingACPWithdrawsAndStopsTheAgent: if nod acp gets a signal or its editor ends, it stops the agent,
+// withdraws the request and exits.
 func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -218,9 +217,9 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, write.Close())
 			id := m.Pending(session)
-			cmd.Stdout = read // the pipe that the editor would read; stop closes it
+			cmd.Stdout = read // the function stop closes this end of the pipe, as an editor does when it ends
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
-			_ = cmd.Wait() // fails, because a signal stops the agent
+			_ = cmd.Wait() // Wait fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())
 			assert.NotContains(t, errs.String(), `"ja"`)
 			assert.Equal(t, "withdrawn", outcome(m, id))
@@ -229,7 +228,7 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 	}
 }
 
-// TestACPOverHTTP: a client with the token gets the pending requests over HTTP. Its answers count as
+// TestACPOverHTTP: a client with the token gets the pending requests over HTTP. The client's answers count as
 // answers of the user who runs nod acp.
 func TestACPOverHTTP(t *testing.T) {
 	t.Parallel()
@@ -280,8 +279,8 @@ func TestACPOverHTTP(t *testing.T) {
 	assert.Contains(t, stderr, "--remote")
 }
 
-// TestACPOverHTTPAnswersIdenticalCalls: two identical calls wait for one question. An answer over HTTP
-// decides both.
+// TestACPOverHTTPAnswersIdenticalCalls: an answer over HTTP decides two identical calls, which wait for one
+// question.
 func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

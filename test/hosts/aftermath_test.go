@@ -21,8 +21,8 @@ func hostCall(id, to string) schemas.Request {
 	return r
 }
 
-// hasRun reports to nod, as a hook does, that a call has run and how long it took. It returns the ids
-// of the requests to which the report applies.
+// hasRun reports to nod, as a hook does, that a call has run and how long the run took. It returns the ids of
+// the requests that the report is about.
 func hasRun(e *rig.Env, a *rig.Agent, to string, took time.Duration) []string {
 	e.T.Helper()
 	ms := int(took.Milliseconds())
@@ -53,8 +53,8 @@ func neverRan(id string) []schemas.Aftermath {
 	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
 }
 
-// asked waits until the broker's clock is past the time at which q was stored. It returns the present
-// time. A call that begins now begins after its request.
+// asked waits until the broker's clock is past the time at which q was stored, and returns the present time.
+// A call that begins at this time has begun after its request.
 func asked(e *rig.Env, q *rig.Question) time.Time {
 	e.T.Helper()
 	rec := e.Stored(q.Key).Record
@@ -62,9 +62,9 @@ func asked(e *rig.Env, q *rig.Question) time.Time {
 	return time.Now()
 }
 
-// A user allows a call at the terminal. While the call runs, an approver denies it through nod. The
-// decision stays, and the record gets one aftermath: the call ran. The aftermath is in the log, in the
-// viewers and channels, and in the errors for later answers.
+// A user allows a call at the terminal, and an approver denies it through nod while it runs. The denial
+// stays, and the record gets one aftermath: the call ran. The log, viewers and channels show the aftermath,
+// and the errors of later answers name it.
 func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -72,7 +72,7 @@ func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	q := ada.Asks(hostCall("1", "a"))
 	began := asked(env, q)
-	env.Passed(began.Add(time.Second)) // wait, so that the call still began before the denial if the report arrives 1 s late
+	env.Passed(began.Add(time.Second)) // a report that arrives 1 s late must still show that the call began before the denial
 	ann.Denies(q)
 	denied := q.Ends(schemas.Denied)
 
@@ -100,8 +100,8 @@ func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	}
 }
 
-// Of two identical calls, one was allowed and one denied. A host reports that a call ran. nod stores
-// no aftermath, because the report does not tell which of the two ran.
+// One of two identical calls is allowed and the other is denied. If the host then reports that a call ran,
+// nod stores no aftermath, because the report does not say which call ran.
 func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -115,9 +115,9 @@ func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 	env.Empty(aftermath(env, "2"))
 }
 
-// If a call runs while its request is pending, nod withdraws the request and stores the aftermath that
-// the call ran. If the host only reports that it continues without the call, nod withdraws the request
-// without an aftermath.
+// If a call runs while its request is pending, nod withdraws the request and stores the aftermath that the
+// call ran. If the host only reports that it continues without an answer, nod withdraws the request and
+// stores no aftermath.
 func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -136,8 +136,8 @@ func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 	env.Empty(aftermath(env, "2"))
 }
 
-// A hook is killed while it waits for a request. A pending request is withdrawn. An allowed request
-// gets the aftermath that the call never ran. A denied request does not change.
+// A hook is killed while it waits. nod withdraws its request if the request is pending, and stores the
+// aftermath that the call never ran if the request was allowed. A denied request does not change.
 func TestAnAllowedCallThatNeverRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -165,8 +165,8 @@ func TestAnAllowedCallThatNeverRanGetsAnAftermath(t *testing.T) {
 	env.Equal("the call never ran: the agent had gone on", env.Refusal(err, schemas.CodeConflict).Message)
 }
 
-// At the end of an agent program's turn, nod withdraws the program's pending requests. It does not
-// withdraw the requests of other programs in the same session.
+// When the turn of an agent program ends, nod withdraws the pending requests of this program, but not those
+// of other programs in the same session.
 func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -191,8 +191,8 @@ func (h *hookRun) killed() {
 	_ = h.cmd.Wait() // fails, because the process was killed
 }
 
-// If a hook is killed while it waits, nod withdraws its request, for every host. If the request was
-// allowed before the hook got the decision, the request gets the aftermath that the call never ran.
+// If a hook of any host is killed while it waits, nod withdraws its request. If the request is allowed before
+// the hook gets the decision, nod stores the aftermath that the call never ran.
 func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

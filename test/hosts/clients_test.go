@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// clientProgram is a client of nod http in another language, and the program that calls it in tests. The
-// program checks each HTTP exchange against the server's OpenAPI document.
+// clientProgram is a test program that uses the client of nod http in another language. It checks each HTTP
+// exchange against the server's OpenAPI document.
 type clientProgram struct {
 	language string
 	argv     []string
@@ -34,7 +34,7 @@ type app struct {
 	out, err bytes.Buffer
 }
 
-// result is the output of a client's program. Each program sets some of the fields.
+// result is the output of a client's program. Each kind of run sets some of the fields.
 type result struct {
 	Allowed, Edited, Refused         bool
 	ID, Outcome, Message, By, Option string
@@ -61,8 +61,8 @@ func (a *app) ends(t *testing.T) (r result) {
 	return r
 }
 
-// The clients in other languages ask a real nod over HTTP: allow, edit and denial, an app that is killed
-// while it waits, a nod that restarts, withdrawals and refusals.
+// The clients in other languages ask a real nod over HTTP. They get an allow, an edit, a denial, a withdrawal
+// and refusals, also if the app is killed or nod is restarted while the app waits.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range clientPrograms() {
@@ -88,7 +88,7 @@ func TestClients(t *testing.T) {
 			id := m.Pending("ask")
 			require.Regexp(t, `^h-[0-9a-f]{32}$`, id, "the id of the tool call is none of nod's")
 			require.NoError(t, a.cmd.Process.Kill())
-			_ = a.cmd.Wait() // it was killed
+			_ = a.cmd.Wait() // Wait fails, because the app was killed
 			a = starts("guard", call)
 			m.Kill()
 			m.StartNod()
@@ -136,7 +136,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestPythonAdapters runs the tests of the adapters for Python frameworks, which use stand-ins for the
+// TestPythonAdapters runs the tests of the adapters for Python frameworks. These tests use stand-ins for the
 // frameworks' objects.
 func TestPythonAdapters(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A call that Claude Code denied in the mode auto runs once if a person allows it and the agent repeats it.
-// Further calls, other calls and a denied one stay with Claude Code, or are asked about again.
+// In the mode auto, Claude Code itself denies a call. If a person allows the call and the agent repeats it,
+// it runs once. nod leaves other calls and denied ones to Claude Code, and asks again about a further
+// identical call.
 func TestAnAllowOfADeniedCallIsAnApprovalForOneCall(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// gate is an event at which a host waits for its hook's decision. It contains the host's name, the
-// hook's input, and the hook's complete output for an allow and for a denial.
+// gate is an event at which a host waits for its hook's decision. It has the host's name, the hook's input,
+// and the hook's whole output for an allow and for a denial.
 type gate struct{ host, input, allow, deny string }
 
 // gates returns the gates of all hosts. The keys are "HOST EVENT".
@@ -77,9 +77,8 @@ type hookRun struct {
 	out, errs strings.Builder
 }
 
-// startHook starts a hook in the same way as the hook's host does before the host runs
-// command. id is the id of the tool call in the session, and patience the host's timeout for
-// the hook.
+// startHook starts a hook as its host does before the host runs the command. The string id is the id of the
+// tool call in the session, and patience is the host's timeout for the hook.
 func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hookRun {
 	h := &hookRun{t: t, gate: g, command: command}
 	h.cmd = m.Command("hook", g.host, "--host-timeout", patience)
@@ -94,8 +93,7 @@ func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patie
 	return h
 }
 
-// rollout writes a rollout, which is Codex's log of a session. In it the model runs the command in the
-// session's directory.
+// rollout writes Codex's log of a session, in which the model runs the command in the session's directory.
 func rollout(t *testing.T, id, command string) string {
 	file := filepath.Join(t.TempDir(), "rollout.jsonl")
 	line := fmt.Sprintf(`{"type":"response_item","payload":{"type":"function_call","name":"exec_command","call_id":%q,"arguments":%q}}`, id, fmt.Sprintf(`{"cmd":%q}`, command))
@@ -103,8 +101,8 @@ func rollout(t *testing.T, id, command string) string {
 	return file
 }
 
-// ends waits until the hook has ended. It checks the hook's stdout and stderr, and that the exit code
-// is 0. stderr is the one line for debugging, without its prefix, or "".
+// ends waits until the hook has ended. It requires the exit code 0 and these outputs. The string stderr is
+// the hook's only line of debugging, without the line's prefix, or "" for no line.
 func (h *hookRun) ends(stdout, stderr string) {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs)
@@ -125,7 +123,7 @@ func (h *hookRun) isDenied(reason, stderr string) {
 	h.ends(strings.ReplaceAll(h.gate.deny, "REASON", reason), stderr)
 }
 
-// The table of gates must contain every event at which a host in hook.Hosts waits, and no other event.
+// The table of gates has exactly the events at which a host in hook.Hosts waits.
 func TestTheTableHoldsEveryEventOfEachHost(t *testing.T) {
 	known := gates()
 	for _, host := range hook.Hosts() {
@@ -137,9 +135,9 @@ func TestTheTableHoldsEveryEventOfEachHost(t *testing.T) {
 	require.Empty(t, known)
 }
 
-// Each host gets the right output from its hook in four cases: a person allows the call by a lasting
-// rule; the deadline comes before the answer, and the host makes the call again; the hook gets
-// SIGTERM; nod restarts while the hook waits.
+// Each host gets the right output from its hook in four cases: a person allows the call by a lasting rule;
+// the deadline passes before the answer, and the host repeats the call; the hook gets SIGTERM; nod restarts
+// while the hook waits.
 func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -156,11 +154,11 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	}
 	for name, g := range gates() {
 		if g.host == "openclaw" {
-			continue // it names no directory and no project, so that nod offers no rule for a command
+			continue // OpenClaw names no directory and no project, so nod offers no rule for its command
 		}
 		t.Run("always "+name, func(t *testing.T) {
 			s := session(name, "always")
-			own := "make " + s // a different command for each subtest, because the rule applies in every session
+			own := "make " + s // each subtest has a different command, because the rule applies in every session
 			h := startHook(m, t, g, s, "1", own, "1h")
 			id := m.Pending(s)
 			_, shown, _ := m.Run("allow", id, "--always")
@@ -179,7 +177,7 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 			allow(t, m.Pending(s))
 			startHook(m, t, g, s, "2", command, "1h").isAllowed()
 
-			h := startHook(m, t, g, s, "3", command, "1h") // nod asks a person again, because the late approval covers only one call
+			h := startHook(m, t, g, s, "3", command, "1h") // nod asks again, because the late approval covers only one call
 			id := m.Pending(s)
 			require.NoError(t, h.cmd.Process.Signal(syscall.SIGTERM))
 			h.isDenied("Not allowed, because nod could not get a decision: terminated signal received", "terminated signal received")

@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestHookThatCannotBeRunRefuses: if nod does not understand its hook command, for example one from
-// another version, the host must not run the call.
+// TestHookThatCannotBeRunRefuses: if nod does not understand a hook command, for example of another version,
+// the host must not run the call.
 func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -36,8 +36,8 @@ func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	}
 }
 
-// TestAHookForTurnsThatCannotBeRunLeavesTheTurn: Claude Code would take a refusal at the end of a turn for
-// its next prompt.
+// TestAHookForTurnsThatCannotBeRunLeavesTheTurn: if nod does not understand a hook command for the end of a
+// turn, it refuses nothing, because Claude Code would take the refusal for its next prompt.
 func TestAHookForTurnsThatCannotBeRunLeavesTheTurn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -49,8 +49,8 @@ func TestAHookForTurnsThatCannotBeRunLeavesTheTurn(t *testing.T) {
 	}
 }
 
-// TestEachHookEndToEnd: each host gets a person's answer from its hook, in the host's own format. nod
-// install --dry-run writes no file.
+// TestEachHookEndToEnd: each host gets a person's answer from its hook in the host's own format. With
+// --dry-run, nod install writes no file.
 func TestEachHookEndToEnd(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -94,9 +94,8 @@ func TestEachHookEndToEnd(t *testing.T) {
 	}
 }
 
-// TestResumeContinuesADeferredRun: with --defer-after, the hook makes the host end its run. nod resume
-// waits for the answer and then resumes the run. The host makes the same call again, and the hook
-// returns the decision.
+// TestResumeContinuesADeferredRun: with --defer-after, the hook makes the host end its run. nod resume waits
+// for the answer and resumes the run. The host then repeats the call, and the hook returns the decision.
 func TestResumeContinuesADeferredRun(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -125,7 +124,7 @@ func TestResumeContinuesADeferredRun(t *testing.T) {
 	said, err := resume.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, resume.Start())
-	defer func() { _ = resume.Process.Kill() }() // fails unless the test has failed
+	defer func() { _ = resume.Process.Kill() }() // Kill fails if the process has ended
 	waiting, err := bufio.NewReader(said).ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, waiting, "waiting for toolu_1")
@@ -138,8 +137,8 @@ func TestResumeContinuesADeferredRun(t *testing.T) {
 	assert.Contains(t, ask("1m"), `"permissionDecision":"allow"`)
 }
 
-// TestAnAnswerAtTheHostWithdrawsTheRequest: the user allows a call at the terminal while nod's request
-// is pending. When the host reports that the call succeeded or failed, nod withdraws the request.
+// TestAnAnswerAtTheHostWithdrawsTheRequest: a user allows a call at the terminal while nod's request is
+// pending. nod withdraws the request when the host reports that the call succeeded or failed.
 func TestAnAnswerAtTheHostWithdrawsTheRequest(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -166,8 +165,8 @@ func TestAnAnswerAtTheHostWithdrawsTheRequest(t *testing.T) {
 	}
 }
 
-// turnHook starts the hook with which Claude Code reports that the turn of a session is over. entry is
-// how its user started Claude Code.
+// turnHook starts the hook by which Claude Code reports the end of a turn. The string entry says how the user
+// started Claude Code.
 func turnHook(m *rig.Machine, t *testing.T, session, entry string) (c *exec.Cmd, out *strings.Builder) {
 	c, out = m.Command("hook", "claude-code", "--turns", "--host-timeout", "86400s"), &strings.Builder{}
 	c.Env = append(c.Env, "CLAUDE_CODE_ENTRYPOINT="+entry)
@@ -178,8 +177,8 @@ func turnHook(m *rig.Machine, t *testing.T, session, entry string) (c *exec.Cmd,
 	return c, out
 }
 
-// TestAReplyIsTheNextPrompt: with --turns, people learn that an agent's turn is over, and a reply
-// becomes its next prompt.
+// TestAReplyIsTheNextPrompt: with --turns, nod tells people that an agent's turn is over. Their reply becomes
+// the agent's next prompt.
 func TestAReplyIsTheNextPrompt(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -218,9 +217,8 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	}
 }
 
-// TestAPromptAtTheTerminalEndsTheQuestion: if the user writes the next prompt in the agent's own
-// terminal, the question to people about it ends at once. So does the one before, when the next turn is
-// over.
+// TestAPromptAtTheTerminalEndsTheQuestion: nod ends the question about the end of a turn if the user types
+// the next prompt in the agent's own terminal, or if the next turn ends.
 func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -240,13 +238,13 @@ func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
 	assert.Equal(t, "{}\n", out.String())
 	assert.NotEqual(t, old, m.Pending("T-9"))
 	require.NoError(t, third.Process.Signal(syscall.SIGTERM))
-	_ = third.Wait() // the exit code does not matter to Claude Code
+	_ = third.Wait() // Wait returns an exit code that does not matter to Claude Code
 	stdout, _, _ := m.Run("pending")
 	assert.NotContains(t, stdout, "Your turn")
 }
 
-// TestNobodyIsAskedAfterTheTurnOfAProgram: Claude Code in print mode or hosted by a program ends its
-// turn without a question to people.
+// TestNobodyIsAskedAfterTheTurnOfAProgram: nod asks no one at the end of a turn if Claude Code runs in print
+// mode or under a program.
 func TestNobodyIsAskedAfterTheTurnOfAProgram(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -277,8 +275,8 @@ func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsAnswered: a person cannot allow an agent's question to its user, but can answer it.
-// The host gets the question's input with the answer in it.
+// TestAQuestionIsAnswered: a person can answer, but not allow, an agent's question to its user. The host gets
+// the question's input with the answer added.
 func TestAQuestionIsAnswered(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -308,8 +306,8 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAStrictInstallListsTheHostsAllowRules: after install --strict, nod also decides calls that the
-// host's own rules allowed. install therefore lists those rules and the command that imports them.
+// TestAStrictInstallListsTheHostsAllowRules: after install --strict, nod also decides calls that the host's
+// own rules allow. nod install therefore lists these rules, and a command that imports them.
 func TestAStrictInstallListsTheHostsAllowRules(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -17,8 +17,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// serveHTTP starts nod http. It returns the URL in the command's output, and a buffer that collects
-// the output.
+// serveHTTP starts nod http. It returns the URL that nod http prints, and a buffer that collects all output.
 func serveHTTP(m *rig.Machine, args ...string) (url string, log *testlog.Buffer) {
 	c := m.Command(append([]string{"http", "--listen", "127.0.0.1:0", "--verbose"}, args...)...)
 	out, err := c.StdoutPipe()
@@ -41,8 +40,8 @@ func serveHTTP(m *rig.Machine, args ...string) (url string, log *testlog.Buffer)
 	return url, log
 }
 
-// The examples in docs/http.md work as written. The test replaces only the URL, the data directory and
-// some ids.
+// The examples in docs/http.md work as written. The test replaces only the URL, the data directory and some
+// ids in them.
 func TestTheHTTPExamplesRun(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -91,9 +90,8 @@ func TestTheHTTPExamplesRun(t *testing.T) {
 	require.NotContains(t, log.String(), "make release")
 }
 
-// A caller of nod http gets the decision even if nod is killed with kill -9 and restarted at another
-// port while the caller waits. Each agent has its own token, and cannot see the requests of other
-// agents.
+// A caller of nod http gets the decision even if nod is killed with kill -9 and restarted on another port
+// during the wait. Each agent has its own token, and cannot see other agents' requests.
 func TestAnAgentOverHTTPOutlivesNod(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestCodexTrustIsShownAddedAndRemoved: nod install adds an entry to Codex's configuration that makes
-// Codex trust the hook. A dry run shows the entry, and an uninstallation removes it.
+// TestCodexTrustIsShownAddedAndRemoved: nod install adds an entry to Codex's configuration, by which Codex
+// trusts the hook. A dry run shows the entry, and an uninstallation removes it.
 func TestCodexTrustIsShownAddedAndRemoved(t *testing.T) {
 	m := rig.NewMachine(t)
 	dir := t.TempDir()
@@ -56,9 +56,8 @@ func TestCodexTrustIsShownAddedAndRemoved(t *testing.T) {
 	assert.Equal(t, "hooks = 7\n", says())
 }
 
-// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, install lists the host's
-// own allow rules from every file that the host reads. It offers rules from a project's files only for
-// that project.
+// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, nod install lists the allow rules
+// in all files that the host reads. It offers the rules of a project only for that project.
 func TestInstallListsTheHostsAllowRules(t *testing.T) {
 	m := rig.NewMachine(t)
 	home, project := t.TempDir(), t.TempDir()
@@ -104,8 +103,8 @@ func TestInstallListsTheHostsAllowRules(t *testing.T) {
 		"policies":[{"match":{"projects":["`+project+`"]},"permissions":{"allow":["Bash(make team:*)","Bash(make mine:*)"],"deny":["Bash(make prod:*)"]}}]}`, string(out))
 }
 
-// TestInstallImportsTheHostsRules: if the user answers y, install adds the host's rules to
-// settings.json and keeps the rest of the file. A second run adds no further rule.
+// TestInstallImportsTheHostsRules: if the user answers y, nod install adds the host's rules to settings.json
+// and keeps the rest of the file. A second run adds nothing.
 func TestInstallImportsTheHostsRules(t *testing.T) {
 	m := rig.NewMachine(t)
 	path := filepath.Join(m.Dir, "settings.json")
@@ -140,8 +139,8 @@ func TestInstallImportsTheHostsRules(t *testing.T) {
 	}}, after["policies"])
 }
 
-// TestInstallNamesWhenNodIsAsked: nod install says about which calls the host asks nod, and in which
-// cases it does not ask. nod doctor runs the hook with a test call.
+// TestInstallNamesWhenNodIsAsked: nod install says about which calls the host asks nod, and about which it
+// does not. nod doctor runs the hook with a test call.
 func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -202,8 +201,8 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	assert.NotContains(t, found, "a test call was refused, as it must be")
 }
 
-// TestUninstallRestoresWhatWasThere: nod uninstall restores a file that had no settings, and
-// removes only directories that nod install made.
+// TestUninstallRestoresWhatWasThere: nod uninstall restores a file that had no settings. It removes a
+// directory only if nod install made it.
 func TestUninstallRestoresWhatWasThere(t *testing.T) {
 	m := rig.NewMachine(t)
 	run := func(args ...string) {

@@ -24,7 +24,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// mcpServer is a process of nod mcp with an MCP client, as in an agent program. printed contains every
+// mcpServer is a process of nod mcp with an MCP client, as in an agent program. The buffer printed has every
 // byte of the process's output.
 type mcpServer struct {
 	*rig.Machine
@@ -39,8 +39,8 @@ type mcpServer struct {
 	}
 }
 
-// mcpOver starts nod mcp and connects a client to its standard streams. version is the client's
-// version of the protocol.
+// mcpOver starts nod mcp and connects a client to its standard streams. The string version is the client's
+// protocol version.
 func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	s := &mcpServer{Machine: m, cmd: m.Command(append([]string{"-v", "mcp"}, args...)...)}
 	stdin, err := s.cmd.StdinPipe()
@@ -57,7 +57,7 @@ func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	return s
 }
 
-// Read passes the output of the process to the client, and appends a copy to printed.
+// Read passes the process's output to the client, and appends a copy to printed.
 func (s *mcpServer) Read(p []byte) (int, error) {
 	n, err := s.stdout.Read(p)
 	s.printed.Lock()
@@ -68,7 +68,7 @@ func (s *mcpServer) Read(p []byte) (int, error) {
 
 func (s *mcpServer) Close() error { return s.stdout.Close() }
 
-// approve calls the tool approve in the background. The channel gets the text of the result.
+// approve calls the tool approve in the background. The returned channel gets the text of the result.
 func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
@@ -129,8 +129,8 @@ func TestMCPOverStdio(t *testing.T) {
 	}
 }
 
-// A person allows a call of the prompt tool from now on. The rule says that it also covers the command in a
-// directory that the agent does not tell, and the next identical call is allowed without a question.
+// A person allows a call of the prompt tool from now on, and the next identical call is allowed without a
+// question. The rule says "or elsewhere", because the agent does not name the command's directory.
 func TestALastingAnswerForThePromptTool(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -152,8 +152,7 @@ func TestALastingAnswerForThePromptTool(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(stdout), " "), "or elsewhere")
 }
 
-// When the host of a nod mcp process ends, the process withdraws its pending requests, no matter how
-// the host ends.
+// A process of nod mcp withdraws its pending requests when its host ends, no matter how the host ends.
 func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -185,7 +184,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	}
 }
 
-// key is an HTTP transport. It adds itself as the bearer token, and a session, to each request.
+// key is a bearer token and an HTTP transport, which adds the token and a session to each request.
 type key string
 
 func (k key) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -240,12 +239,12 @@ func TestMCPOverHTTP(t *testing.T) {
 			require.NoError(t, server.Wait())
 		}
 		_, stderr, code = m.Run("deny", "open-"+version)
-		require.Equal(t, version == "2026-07-28", code != 0, stderr) // when the server got SIGTERM, it withdrew the request
+		require.Equal(t, version == "2026-07-28", code != 0, stderr) // this server withdrew the request when it got SIGTERM
 		require.NoError(t, client.Close())
 	}
 }
 
-// If nod mcp cannot serve clients, it prints an error of one line that names the remedy.
+// If nod mcp cannot serve clients, it prints an error in one line that names the remedy.
 func TestMCPNamesTheRemedyIfItCannotServe(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// echoServer is the shell script of an MCP server. It writes each message that it gets to stderr, and
-// exits with 7 at the end of its input.
+// echoServer is an MCP server as a shell script. It writes each received message to stderr, and exits with 7
+// at the end of its input.
 const echoServer = `while IFS= read -r line; do printf 'heard %s\n' "$line" >&2; done; exit 7`
 
 // gateRun is a nod mcp gate process before echoServer. The test acts as the client.
@@ -50,8 +50,8 @@ func gateCall(id int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"arguments":{"path":"/a"},"name":"read"}}`, id)
 }
 
-// denied returns the words of the next message to the client, a tool's result that is marked as an
-// error.
+// denied returns the text of the next message to the client, which must be a tool's result that is marked as
+// an error.
 func (g *gateRun) denied() string {
 	line, err := g.out.ReadString('\n')
 	require.NoError(g.t, err)
@@ -72,8 +72,8 @@ func (g *gateRun) serverHears() string {
 	return line
 }
 
-// nod mcp gate refuses calls while nod does not run. A person's answers decide the calls, and the exit
-// code is the server's.
+// If nod is not running, nod mcp gate refuses calls. Otherwise a person's answers decide the calls. The exit
+// code is that of the server.
 func TestMCPGate(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -102,7 +102,7 @@ func TestMCPGate(t *testing.T) {
 	require.Equal(t, 7, exit.ExitCode())
 }
 
-// After the client's own time limit, an allow lets one identical call through, and no second one.
+// A person allows a call after the client's time limit has passed. The client may repeat the call once.
 func TestMCPGateLetsOneRepeatThrough(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -136,8 +136,8 @@ func TestMCPGateChecksItsFlags(t *testing.T) {
 	}
 }
 
-// nod install mcp-gate puts the gate before a client's servers, and nod uninstall removes it byte for
-// byte.
+// nod install mcp-gate puts the gate before the servers in a client's settings. nod uninstall restores the
+// settings byte for byte.
 func TestInstallMCPGate(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -172,8 +172,8 @@ func TestInstallMCPGate(t *testing.T) {
 	require.Equal(t, text, string(data))
 }
 
-// nod install mcp-gate puts the gate before a server with a URL in Codex's settings. The server gets its
-// headers, and no output has their values.
+// nod install mcp-gate puts the gate before a server that Codex's settings name by a URL. The server gets the
+// headers of the settings, and no output contains their values.
 func TestInstallMCPGateForAURL(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

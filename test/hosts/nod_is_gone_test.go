@@ -18,10 +18,10 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestCodexAppServerWhenNodIsGone: after nod has ended, Codex's next request does not wait for nod.
-// Depending on --on-unavailable, the sidecar asks the client or declines the request.
+// TestCodexAppServerWhenNodIsGone: after nod has ended, nod codex-app-server answers Codex's next request
+// without waiting. Depending on --on-unavailable, it asks the client or declines the request.
 func TestCodexAppServerWhenNodIsGone(t *testing.T) {
-	t.Parallel() // this test waits until a call to a nod that has ended times out
+	t.Parallel() // this test waits for the timeout of a call to a nod that has ended
 	const asks = `{"id":ID,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	first, second := strings.Replace(asks, "ID", "1", 1), strings.Replace(asks, "ID", "2", 1)
 	for onUnavailable, want := range map[string]string{
@@ -79,10 +79,10 @@ func TestOpencodeWhenNodIsGone(t *testing.T) {
 	assert.Regexp(t, `^per_2 \{"message":"nod cannot be reached, and calls are refused without it: .*","reply":"reject"\}$`, o.replied())
 }
 
-// TestHookWithoutAnEngine: if the NATS server is running without an engine, nod hook and nod http
-// refuse a call at once. They do not wait for the hook's deadline.
+// TestHookWithoutAnEngine: if the NATS server is running without an engine, nod hook and nod http refuse a
+// call at once, before the hook's deadline.
 func TestHookWithoutAnEngine(t *testing.T) {
-	t.Parallel() // this test waits until nod gives up looking for an engine
+	t.Parallel() // this test waits until nod stops looking for an engine
 	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	require.NoError(t, err)
 	nats.Start()
@@ -92,7 +92,7 @@ func TestHookWithoutAnEngine(t *testing.T) {
 	m := rig.NewMachine(t)
 	t.Run("command", func(t *testing.T) {
 		t.Parallel()
-		c := m.Command("hook", "claude-code", "--host-timeout", "8s") // a deadline of 4 s, earlier than the 15 s in which nod must store a request
+		c := m.Command("hook", "claude-code", "--host-timeout", "8s") // the hook's deadline is 4 s, which is less than the 15 s that nod has to store a request
 		c.Env = append(c.Env, "NOD_URL="+nats.ClientURL())
 		c.Stdin = strings.NewReader(call)
 		out, err := c.Output()

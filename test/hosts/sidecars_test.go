@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// openCode is a fake OpenCode server. It has only those API methods that permissions need.
+// openCode is a fake OpenCode server, with only the API methods that permissions need.
 type openCode struct {
 	t             *testing.T
 	url           string
@@ -53,7 +53,7 @@ func newOpenCode(t *testing.T) *openCode {
 	mux.HandleFunc("GET /session/{id}/message", answer(`[{"info":{"id":"m","role":"assistant","agent":"build"},"parts":[{"type":"text","text":"All done"}]}]`))
 	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
 	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // after an error the body is incomplete, and the test fails
+		body, _ := io.ReadAll(r.Body) // an error leaves an incomplete body, and then the test fails
 		o.replies <- r.PathValue("id") + " " + string(body)
 		answer(`true`)(w, r)
 	})
@@ -63,8 +63,7 @@ func newOpenCode(t *testing.T) *openCode {
 	return o
 }
 
-// followedBy starts nod opencode for this server. It returns when nod opencode receives the server's
-// events.
+// followedBy starts nod opencode for this server, and waits until nod opencode receives the server's events.
 func (o *openCode) followedBy(m *rig.Machine, args ...string) *exec.Cmd {
 	follow := m.Command(append([]string{"opencode", "--url", o.url}, args...)...)
 	out, err := follow.StdoutPipe()
@@ -92,8 +91,8 @@ func (o *openCode) replied() string {
 	return ""
 }
 
-// TestNodOpencode: nod opencode may start before nod. It replies to OpenCode with the answer of the
-// approver. When it is stopped, it withdraws its pending request.
+// TestNodOpencode: nod opencode may start before nod. It gives OpenCode the answer of the approver. If it is
+// stopped, it withdraws its pending request.
 func TestNodOpencode(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -118,8 +117,8 @@ func TestNodOpencode(t *testing.T) {
 	assert.Contains(t, stderr, "OpenCode's address is not a URL")
 }
 
-// TestAKilledOpencodesQuestionIsWithdrawn: no reply would reach OpenCode after nod opencode has been
-// killed, so the question about the end of a turn ends.
+// TestAKilledOpencodesQuestionIsWithdrawn: if nod opencode is killed, nod withdraws its question about the
+// end of a turn, because no reply can reach OpenCode.
 func TestAKilledOpencodesQuestionIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -137,8 +136,8 @@ func TestAKilledOpencodesQuestionIsWithdrawn(t *testing.T) {
 	assert.Contains(t, stdout, "Withdrawn")
 }
 
-// TestAKilledOpencodesPermissionIsAskedAgain: nod withdraws a request after nod opencode has been killed.
-// nod opencode started again asks anew about the permission that is still open.
+// TestAKilledOpencodesPermissionIsAskedAgain: if nod opencode is killed, nod withdraws its request. A new nod
+// opencode asks again about the permission that is still open.
 func TestAKilledOpencodesPermissionIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -160,8 +159,8 @@ func TestAKilledOpencodesPermissionIsAskedAgain(t *testing.T) {
 	assert.Equal(t, `per_1 {"reply":"once"}`, o.replied())
 }
 
-// TestNodInstallOpencode: nod install changes OpenCode's settings file, and a second run changes
-// nothing. install --uninstall restores the file byte for byte.
+// TestNodInstallOpencode: nod install changes OpenCode's settings file, and a second run changes nothing.
+// With --uninstall it restores the file byte for byte.
 func TestNodInstallOpencode(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -187,15 +186,15 @@ func TestNodInstallOpencode(t *testing.T) {
 	assert.Contains(t, stderr, "give --on-unavailable to nod opencode")
 }
 
-// TestNodCodexAppServer: nod codex-app-server answers Codex's approval request with the decision of
-// the approver. It exits with Codex's exit code.
+// TestNodCodexAppServer: nod codex-app-server answers Codex's approval request with the approver's decision,
+// and exits with Codex's exit code.
 func TestNodCodexAppServer(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
 	const asks = `{"id":1,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	c := m.Command("codex-app-server", "--", "sh", "-c", `echo '`+asks+`'; read answer; echo "$answer"; exit 7`)
-	in, err := c.StdinPipe() // nod forwards its stdin to the app-server; the pipe stays open until the test ends
+	in, err := c.StdinPipe() // nod passes its input on to the app-server, so the pipe must stay open until the test ends
 	require.NoError(t, err)
 	defer func() { _ = in.Close() }()
 	var out strings.Builder

@@ -20,11 +20,11 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// smallDisk is a file system of 64 MB, so nod's reserve on it has 4 MB.
+// smallDisk limits a file system to 64 MB. nod's reserve on it is then 4 MB.
 const smallDisk = "size=64m"
 
-// A nod on a disk that other programs fill refuses new requests with the reason, decides the
-// pending ones, survives kill -9 on the full disk, and goes on by itself once there is room.
+// Other programs fill the disk of a running nod. nod refuses new requests with the reason, still decides
+// pending ones, and survives kill -9. When the disk has room again, nod accepts requests without a restart.
 func TestAFullDiskRefusesRequestsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -46,7 +46,7 @@ func TestAFullDiskRefusesRequestsAndGoesOn(t *testing.T) {
 	allows(t, m, "one")
 
 	fill(t, m, 0)
-	allows(t, m, "two") // at once: the first write after the fill frees the reserve
+	allows(t, m, "two") // nod allows without delay, because the first write on the full disk frees the reserve
 	isNotReady(t, metrics)
 
 	m.Kill()
@@ -62,13 +62,13 @@ func TestAFullDiskRefusesRequestsAndGoesOn(t *testing.T) {
 	m.Asked(t, "after", "--session", "full", "--tool", "Frobnicate")
 	allows(t, m, "four")
 	allows(t, m, "after")
-	for _, id := range []string{"one", "two", "three"} { // what was decided on the full disk stays
+	for _, id := range []string{"one", "two", "three"} { // decisions that were made on the full disk stay
 		out, errs, code := m.Run("ask", "--session", "full", "--id", id, "--tool", "Frobnicate", "--json")
 		require.Zero(t, code, out+errs)
 	}
 }
 
-// fill fills the machine's disk, as another program would, until this many bytes are free.
+// fill fills the machine's disk, as another program would, until only this number of bytes is free.
 func fill(t *testing.T, m *rig.Machine, left int) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(m.Dir, "fill"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -89,7 +89,7 @@ func fill(t *testing.T, m *rig.Machine, left int) {
 	}
 }
 
-// isNotReady requires that nod says at /readyz that it accepts no request, and why.
+// isNotReady requires that /readyz says that nod accepts no request, and why.
 func isNotReady(t *testing.T, address string) {
 	t.Helper()
 	resp, err := http.Get("http://" + address + "/readyz")
@@ -101,7 +101,8 @@ func isNotReady(t *testing.T, address string) {
 	require.Contains(t, string(why), "the disk of nod's data directory is almost full")
 }
 
-// isRefused requires that an agent's request is refused with the reason. nod ask would try for 15 s.
+// isRefused requires that nod refuses an agent's request with the reason. It uses the bus, because
+// nod ask would try for 15 s.
 func isRefused(t *testing.T, m *rig.Machine, id string) {
 	t.Helper()
 	conn, err := bus.Join(t.Context(), bus.Place{DataDir: m.Dir}, roles.AgentID("local"), rig.Quiet())

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// keyOf copies the key of id to a file that no command of nod removes.
+// keyOf copies the key of id to a file that no nod command removes.
 func keyOf(m *rig.Machine, id roles.ID) (file string) {
 	m.T.Helper()
 	seed, err := os.ReadFile(filepath.Join(m.Dir, "keys", id.String()+".nk"))
@@ -26,7 +26,7 @@ func keyOf(m *rig.Machine, id roles.ID) (file string) {
 	return file
 }
 
-// dial connects with a key. The connection does not connect again after the server has closed it.
+// dial connects with a key. If the server closes the connection, the connection stays closed.
 func dial(m *rig.Machine, file string) (*nats.Conn, error) {
 	m.T.Helper()
 	run, err := bus.ReadRun(m.Dir)
@@ -62,8 +62,8 @@ func does(m *rig.Machine, args ...string) (stderr string) {
 
 var ci = roles.AgentID("ci")
 
-// A running nod accepts an added key at once. A revoked key's connection is closed when the command
-// has ended, and the key stays refused over restarts. Other connections stay open.
+// A running nod accepts an added key at once. When nod keys revoke has ended, the connections of the revoked
+// key are closed, and nod refuses this key even after a restart. Other connections stay open.
 func TestARevokedKeyIsOut(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -90,8 +90,8 @@ func TestARevokedKeyIsOut(t *testing.T) {
 	refused(m, file)
 }
 
-// After a rotation the earlier key works until its overlap ends, also over a restart; the new one
-// works at once. nod's own parts go on with their earlier key until nod is started again.
+// After a rotation, the new key works at once, and the earlier key works until its overlap ends,
+// even after a restart. The parts of nod itself use their earlier keys until nod is started again.
 func TestARotatedKeyOverlaps(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -123,7 +123,7 @@ func TestARotatedKeyOverlaps(t *testing.T) {
 	m.StartNod()
 	m.Asked(t, "after-restart", "--session", "S", "--tool", "Frobnicate")
 	refused(m, engine)
-	does(m, "log", "verify") // checkpoints of the earlier key count
+	does(m, "log", "verify") // the earlier key's checkpoints still count
 
 	does(m, "keys", "revoke", "agent-ci")
 	refused(m, file)
@@ -136,8 +136,8 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// nod keys is killed at random moments. A connection with an earlier key goes on through each
-// rotation, a key works whenever no command has revoked it, and the next command finishes the work.
+// nod keys is killed at random moments. A connection with an earlier key survives each rotation,
+// each key works until a command revokes it, and the next command finishes the interrupted work.
 func TestKeysSurviveKillNine(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -153,7 +153,7 @@ func TestKeysSurviveKillNine(t *testing.T) {
 		c := m.Command("keys", "rotate", "agent-ci")
 		require.NoError(t, c.Start())
 		<-time.After(rand.N(life))
-		_ = c.Process.Kill() // it may have ended
+		_ = c.Process.Kill() // Kill fails if the process has ended
 		_ = c.Wait()
 		_, err := keys.Users()
 		require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestKeysSurviveKillNine(t *testing.T) {
 	_ = c.Process.Kill()
 	_ = c.Wait()
 	_, stderr, code := m.Run("keys", "revoke", "agent-ci")
-	if code != 0 { // the killed command has removed all
+	if code != 0 { // the killed command had already removed the whole key
 		require.Contains(t, stderr, "no key here")
 	}
 	require.Eventually(t, running.IsClosed, 30*time.Second, rig.Tick)
@@ -180,7 +180,7 @@ func TestKeysSurviveKillNine(t *testing.T) {
 	refused(m, file)
 }
 
-// Without a running nod the command says what to do on other servers.
+// If nod is not running, nod keys says what to do on other servers.
 func TestKeysOfOtherServersSayWhatToChange(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

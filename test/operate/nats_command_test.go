@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// natsShapes has, for each command of docs/observe.md, a pattern that its output must match.
+// natsShapes maps each command of docs/observe.md to a pattern that its output must match.
 var natsShapes = map[string]string{
 	`nats micro ls`:                                                    `│ nod-engine +│`,
 	`nats micro info nod-engine`:                                       `(?s)Service: nod-engine.*Subject: nod\.v1\.request\.\*\.\*\.\*`,
@@ -35,7 +35,7 @@ var natsShapes = map[string]string{
 	`nats req nod.v1.query.observer.pending '{"type":"nod.v1.query"}'`: `"type":"nod\.v1\.page","prompts":\[\{.*"pending_id":"release01"`,
 }
 
-// natsRefusals are commands that an observer has no right to, and that must change nothing.
+// natsRefusals are commands that an observer may not run. They must change nothing.
 var natsRefusals = []string{
 	`nats kv put pending_permissions build.release01 x`, `nats kv del -f pending_permissions build.release01`,
 	`nats kv get permission_settings settings`, `nats kv ls permission_settings`,
@@ -45,7 +45,7 @@ var natsRefusals = []string{
 	`nats req nod.v1.manage.observer.freeze '{"type":"nod.v1.brake"}'`,
 }
 
-// Every command of the page runs with the real nats command, as an observer.
+// The real nats command runs every command of docs/observe.md, as an observer.
 func TestTheNatsCommandLooksAndChangesNothing(t *testing.T) {
 	program := os.Getenv("NOD_TEST_NATS")
 	if program == "" {
@@ -85,7 +85,7 @@ func TestTheNatsCommandLooksAndChangesNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		out, err := command(ctx, line).CombinedOutput()
 		cancel()
-		if err == nil { // nats req succeeds without a reply
+		if err == nil { // nats req exits with 0 even if it gets no reply
 			require.NotContains(t, string(out), "Received", line)
 			require.Contains(t, line, "nats req ")
 		}
@@ -93,7 +93,7 @@ func TestTheNatsCommandLooksAndChangesNothing(t *testing.T) {
 	m.Pending("build")
 }
 
-// follows runs a command that does not end, and causes messages until its output matches shape.
+// follows runs a command that does not end by itself, and causes messages until its output matches shape.
 func follows(m *rig.Machine, command func(context.Context, string) *exec.Cmd, line, shape string) {
 	m.T.Helper()
 	ctx, cancel := context.WithTimeout(m.T.Context(), time.Minute)
@@ -119,7 +119,7 @@ func follows(m *rig.Machine, command func(context.Context, string) *exec.Cmd, li
 		select {
 		case ok := <-matched:
 			cancel()
-			_ = c.Wait() // it was killed
+			_ = c.Wait() // Wait fails, because the command is killed
 			require.True(m.T, ok, "%s printed nothing like %s", line, shape)
 			return
 		case <-time.After(rig.Tick):
@@ -127,7 +127,7 @@ func follows(m *rig.Machine, command func(context.Context, string) *exec.Cmd, li
 	}
 }
 
-// words splits a line as a shell does that has only single quotes.
+// words splits a line into words as a shell does, but knows only single quotes.
 func words(line string) (all []string) {
 	for _, w := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {
 		all = append(all, strings.Trim(w, "'"))

@@ -61,7 +61,7 @@ func (s *site) killService() {
 	_ = s.service.Wait()
 }
 
-// job is a machine without keys of its own: a CI job with a token.
+// job is a CI job on a machine that has a token and no keys of its own.
 type job struct {
 	*rig.Machine
 	file string
@@ -85,8 +85,8 @@ func (j *job) write(token string) {
 // waiting is a nod ask whose request is pending.
 type waiting struct {
 	*exec.Cmd
-	out    bytes.Buffer  // what it printed, to be read after its end
-	parted chan struct{} // closed when it has lost its connection
+	out    bytes.Buffer  // the printed output, which the test reads after the process has ended
+	parted chan struct{} // closed when the process has lost its connection
 }
 
 func (j *job) waiting(id string) *waiting {
@@ -96,7 +96,7 @@ func (j *job) waiting(id string) *waiting {
 	stderr, err := w.StderrPipe()
 	require.NoError(j.T, err)
 	require.NoError(j.T, testprogram.Start(w.Cmd))
-	j.T.Cleanup(func() { _ = w.Process.Kill() }) // it may have ended
+	j.T.Cleanup(func() { _ = w.Process.Kill() }) // Kill fails if the process has ended
 	go func() {
 		parted := sync.OnceFunc(func() { close(w.parted) })
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -131,7 +131,7 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	does(s.Machine, "allow", "by-token", "--yes")
 	require.NoError(t, ask.Wait())
 	require.Contains(t, ask.out.String(), `"outcome": "allowed"`)
-	for _, m := range []*rig.Machine{s.Machine, j.Machine} { // neither names a session, and no agent asks in the session of another
+	for _, m := range []*rig.Machine{s.Machine, j.Machine} { // neither command names a session, so each agent asks in a session of its own
 		_, stderr, code := m.Run("ask", "--", "ls")
 		require.Zero(t, code, stderr)
 	}
@@ -154,13 +154,13 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	s.Asked(t, "by-key", "--session", "K", "--tool", "Frobnicate")
 
 	ask = j.waiting("during-a-change")
-	require.Contains(t, does(j.Machine, "keys", "add", "agent-later"), "in force") // closes connections by tokens
+	require.Contains(t, does(j.Machine, "keys", "add", "agent-later"), "in force") // a change of keys closes the connections by tokens
 	does(s.Machine, "allow", "during-a-change", "--yes")
 	require.NoError(t, ask.Wait())
 }
 
-// Without the token service a job is refused. What waits goes on waiting, also after the service was
-// killed.
+// If the token service is not running, nod refuses a job. A request that already waits still gets its
+// decision.
 func TestAJobIsRefusedWithoutTheTokenService(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -179,13 +179,13 @@ func TestAJobIsRefusedWithoutTheTokenService(t *testing.T) {
 	j.refused("refused these credentials")
 }
 
-// The request of a job outlives its token: the job's process goes on with the next token, and so does
-// another process of the same agent.
+// A job's request outlives the job's token. The job's process continues with the next token, and
+// another process of the same agent can get the decision too.
 func TestARequestOutlivesItsToken(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	soon := func() map[string]any { return map[string]any{"exp": time.Now().Add(4 * time.Second).Unix()} }
-	first, second := s.job("ci-web", soon()), s.job("ci-web", soon()) // two jobs, one agent
+	first, second := s.job("ci-web", soon()), s.job("ci-web", soon()) // two jobs of one agent
 	ask, killed := first.waiting("renewed"), second.waiting("by-another")
 	for _, w := range []*waiting{ask, killed} {
 		select {
@@ -209,7 +209,7 @@ func TestARequestOutlivesItsToken(t *testing.T) {
 	require.Contains(t, stdout, `"outcome": "denied"`)
 }
 
-// A claim of a token may never name its bearer as an agent that has a key.
+// No claim of a token may give a job the name of an agent that has a key.
 func TestNoJobIsNamedAsAnAgentWithAKey(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -54,8 +54,8 @@ func TestARequestThatNoApproverMayDecideIsRefused(t *testing.T) {
 	env.Contains(refused.Message, "no approver may decide about")
 }
 
-// If the settings require a second device, an approver on the machine of the agents can deny a
-// request, and cannot allow one.
+// If the settings require a second device, an approver on the agents' machine can deny a request
+// but cannot allow it.
 func TestASecondDeviceIsRequired(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -95,7 +95,7 @@ func TestApproversWithoutAnyoneAreRefused(t *testing.T) {
 	require.Contains(t, m.Errs.String(), "every question is refused at once")
 }
 
-// nod approvers --json prints everything about who may answer, in the form of settings.json.
+// nod approvers --json prints all settings about who may answer, in the form of settings.json.
 func TestApproversArePrintedAsSettings(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

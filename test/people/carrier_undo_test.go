@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Through a carrier, approvers list and revoke the standing answers that they gave or may
-// decide about. Any other standing answer gets the same refusal as an unknown one.
+// Through a carrier, approvers list and revoke the standing answers that they gave or may decide about. For
+// any other standing answer, they get the same refusal as for an unknown one.
 func TestApproversRevokeStandingAnswersThroughACarrier(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

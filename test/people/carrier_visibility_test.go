@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A carrier sees the requests that are routed to it, and each recipient the requests that are
-// routed to this recipient. The refusal of any other request is the same as for an unknown one.
+// A carrier sees only the requests that are routed to it, and each recipient only the requests that
+// are routed to this recipient. Any other request gets the same refusal as an unknown one.
 func TestACarrierSeesOnlyRequestsRoutedToIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -39,8 +39,8 @@ func TestACarrierSeesOnlyRequestsRoutedToIt(t *testing.T) {
 	env.Len(all, 2)
 }
 
-// A connector names a request by its whole id, because the beginning of an id may be the whole
-// id of a request that nod no longer keeps. Only a person who types an id may shorten it.
+// A connector names a request by its whole id, because a shortened id may be the whole id of
+// another request, which nod no longer keeps. Only a person who types an id may shorten it.
 func TestAConnectorNamesTheWholeID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The log names each person to whom a phone shows a question, once, also if the worker reports it again,
-// and the people to whom it cannot show one.
+// The log has one entry for each person to whom a phone showed a question, even if the worker reports the
+// question twice. It also names the people to whom a worker could not show a question.
 func TestTheLogNamesThePeopleWhoWereShownAQuestion(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}

@@ -18,14 +18,15 @@ import (
 
 const annOnDiscord = "80351110224678912"
 
-// discordWorld is a machine with nod, on a simulated Discord in memory. Its only approver is Ann.
+// discordWorld is a machine with nod and a simulated Discord in memory. Its only approver is Ann.
 type discordWorld struct {
 	*rig.Machine
 	*discordtest.Server
 }
 
-// token is the part of the settings that names the bot's token. If it names the variable
-// NOD_TEST_DISCORD, only the workers of the test have the token, and nod up runs no worker.
+// newDiscord makes a discordWorld. The string token is the part of the settings that names the bot's
+// token. If it names the variable NOD_TEST_DISCORD, nod up runs no worker, because only the test's own
+// workers have that variable.
 func newDiscord(t *testing.T, approvers, token string) *discordWorld {
 	w := &discordWorld{rig.NewMachine(t), discordtest.New()}
 	w.Start(annOnDiscord)
@@ -47,7 +48,7 @@ func newDiscord(t *testing.T, approvers, token string) *discordWorld {
 
 const annAnswersOnDiscord = `"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "discord", "user_id": "` + annOnDiscord + `"}]}]},`
 
-// questions returns the messages that everybody in the conversation sees.
+// questions returns the messages that everybody in the conversation can see.
 func (w *discordWorld) questions() (all []discordtest.Message) {
 	for _, m := range w.Chat(annOnDiscord) {
 		if !m.Ephemeral {
@@ -57,7 +58,8 @@ func (w *discordWorld) questions() (all []discordtest.Message) {
 	return all
 }
 
-// button waits for the n-th message and its button with this label, and returns the button's custom_id.
+// button waits for the n-th message with a button of this label. It returns the message and the button's
+// custom_id.
 func (w *discordWorld) button(n int, label string) (message, customID string) {
 	w.T.Helper()
 	require.Eventually(w.T, func() bool {
@@ -92,8 +94,8 @@ func (w *discordWorld) connected() {
 	require.Eventually(w.T, func() bool { return w.Connected() > 0 }, rig.Patience, rig.Tick)
 }
 
-// A person pairs by writing the code of nod pair with the command /nod on a server, and may then answer.
-// The outcome of an answer elsewhere takes the place of the buttons.
+// On a Discord server, a person pairs by the command /nod with the code that nod pair prints, and may answer
+// from then on. If a request is answered elsewhere, the outcome replaces the buttons of its message.
 func TestPairingOnDiscord(t *testing.T) {
 	t.Parallel()
 	w := newDiscord(t, "", `"token_file": "DIR/bot"`)
@@ -128,9 +130,9 @@ func TestPairingOnDiscord(t *testing.T) {
 	}, rig.Patience, rig.Tick)
 }
 
-// A worker is killed with SIGKILL before or after Discord takes the question. The next worker shows the
-// question in one message, because Discord sends a message with the same nonce only once. A press that
-// the killed worker had not submitted does not count. The answer to the next worker counts once.
+// A worker is killed with SIGKILL at some point while it shows a question. The next worker leaves one
+// message, because Discord sends only one message for each nonce. A press that the killed worker did not
+// submit does not count. The next press counts once.
 func TestAKilledWorkerOfDiscord(t *testing.T) {
 	t.Parallel()
 	for point, fault := range map[string]discordtest.Fault{

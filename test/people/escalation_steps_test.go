@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// onCall are settings under which a request goes to Ann, after some seconds to Bob, and later to
-// the group ops. more are further members of Ann.
+// onCall returns settings by which a request goes to Ann, after bob seconds to Bob, and after ops
+// seconds to the group ops. The text more adds settings of Ann.
 func onCall(more string, bob, ops int) string {
 	return fmt.Sprintf(`{"approvers": {"people": [
 		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "1001"}]%s},
@@ -27,13 +27,14 @@ func onCall(more string, bob, ops int) string {
 		"escalation": [{"risk": "low", "steps": [{"to": ["Ann"]}, {"to": ["Bob"], "after_seconds": %d}, {"to": ["ops"], "after_seconds": %d}]}]}}`, more, bob, ops)
 }
 
-// prompts are the prompts that a carrier's worker got, by request and recipient.
+// prompts holds the prompts that a carrier's worker got, by request and recipient.
 type prompts struct {
 	mu  sync.Mutex
 	all map[string][]schemas.Prompt
 }
 
-// takesPrompts registers a worker of the connector tg, which takes all prompts from the queue.
+// takesPrompts registers a worker of the connector tg. The worker takes all prompts from the queue
+// and records them.
 func takesPrompts(env *rig.Env) *prompts {
 	got := &prompts{all: map[string][]schemas.Prompt{}}
 	env.Registers("tg", "worker", false)
@@ -53,7 +54,7 @@ func takesPrompts(env *rig.Env) *prompts {
 	return got
 }
 
-// of returns the prompts about a request that a recipient got, the oldest version first.
+// of returns the prompts about a request for one recipient, oldest version first.
 func (g *prompts) of(q *rig.Question, recipient string) []schemas.Prompt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,7 +63,8 @@ func (g *prompts) of(q *rig.Question, recipient string) []schemas.Prompt {
 	return all
 }
 
-// asked requires that exactly these recipients have got the newest version of the record.
+// asked requires that these recipients get the newest version of the record, and that no other
+// recipient gets a prompt.
 func (g *prompts) asked(env *rig.Env, q *rig.Question, recipients ...string) {
 	env.T.Helper()
 	env.Soon(fmt.Sprint("asked are ", recipients), func() bool {
@@ -84,8 +86,8 @@ func escalating(t *testing.T, settings string) (*rig.Env, *prompts) {
 	return env, takesPrompts(env)
 }
 
-// A request goes from step to step at times that are fixed when it is made. No step moves its
-// deadline or allows it, and its outcome goes to all who were asked.
+// The times of a request's escalation steps are fixed when the request is made. No step changes the request's
+// deadline or allows the request. All people who were asked get the outcome.
 func TestARequestGoesToTheNextPeople(t *testing.T) {
 	t.Parallel()
 	env, got := escalating(t, onCall("", 4, 8))
@@ -110,7 +112,7 @@ func TestARequestGoesToTheNextPeople(t *testing.T) {
 	got.asked(env, q, "1001", "1002", "1003", "1004")
 }
 
-// A decision ends the escalation: the later people get neither the question nor its outcome.
+// A decision ends the escalation: people of later steps get neither the question nor its outcome.
 func TestADecisionEndsAnEscalation(t *testing.T) {
 	t.Parallel()
 	env, got := escalating(t, onCall("", 3600, 7200))
@@ -132,8 +134,8 @@ func TestADecisionEndsAnEscalation(t *testing.T) {
 	got.asked(env, short, "1001")
 }
 
-// Answers and the next step race, on two engines: each request has one decision, and its people
-// are those of the steps before it.
+// Answers arrive at two engines at nearly the same time as the next step. Each request has one
+// decision, and prompts go only to the people of the steps before the decision.
 func TestAnswersRaceTheNextStep(t *testing.T) {
 	t.Parallel()
 	env, got := escalating(t, onCall("", 1, 3600))
@@ -158,14 +160,14 @@ func TestAnswersRaceTheNextStep(t *testing.T) {
 		got.mu.Unlock()
 		env.Empty(cleo)
 		bobsStep := rec.Deadline.Add(-schemas.DefaultDisconnectedTimeout + time.Second)
-		if next := rec.NextEvent; next != nil && !next.At.After(bobsStep) { // a decided record keeps the step that has not come
+		if next := rec.NextEvent; next != nil && !next.At.After(bobsStep) { // a decided record keeps its next step
 			env.Empty(bob, "%s ended before Bob's step", key)
 		}
 	}
 }
 
-// Quiet hours that never end: the person's phone gets no prompt, the stand-in's does at once, and
-// without one the question waits. Nothing is allowed.
+// During quiet hours a person's phone gets no prompt, and the phone of the person's stand-in gets the prompt
+// at once. A question without a stand-in waits. Quiet hours decide nothing.
 func TestQuietHoursLeaveAQuestionToTheStandIn(t *testing.T) {
 	t.Parallel()
 	always := `, "time_zone": "UTC", "quiet": [{"from": "00:00", "to": "00:00"}]`
@@ -186,14 +188,14 @@ func TestQuietHoursLeaveAQuestionToTheStandIn(t *testing.T) {
 	env.Equal(schemas.EventNext, env.Stored(alone.Key).Record.NextEvent.Kind)
 	got.asked(env, alone)
 	env.Nil(env.Stored(alone.Key).Record.Decision)
-	env.Ann().Allows(alone) // quiet hours take no right to answer in an inbox
+	env.Ann().Allows(alone) // a person may answer in an inbox during quiet hours
 
 	env.Apply(plain(always + `, "stand_in": "Dan"`)) // Dan may not decide about ada
 	others := ada.Asks(rig.Deploy("S", "3"))
 	got.asked(env, others, "1002", "1003")
 }
 
-// Quiet hours that end soon delay a prompt to their end, in broker time.
+// A prompt waits for the end of quiet hours, by the broker's clock.
 func TestAPromptComesAtTheEndOfQuietHours(t *testing.T) {
 	t.Parallel()
 	end := time.Now().UTC().Add(90 * time.Minute).Truncate(time.Minute)

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// somebodyThere starts nod, and lets Ann take the input lock of session S at the terminal. For
-// that session, phones wait the given number of seconds.
+// somebodyThere starts nod and lets Ann take the input lock of session S at the terminal. Phones
+// then get the prompts of S later, by the given number of seconds.
 func somebodyThere(t *testing.T, seconds string) (*rig.Env, *rig.Ledger) {
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Engines = 2
@@ -61,8 +61,8 @@ func TestAPhoneIsNotNotifiedAfterAnEarlyAnswer(t *testing.T) {
 	env.Zero(phone.Times("S.2", env.Stored("S.2").Revision), "the phone does not get the outcome either")
 }
 
-// If the timer is armed for the deadline and the earlier escalation was missed, the request
-// still ends at its deadline.
+// The timer is armed for the deadline, although the record's next event is the escalation. The
+// request still ends at its deadline.
 func TestARequestEndsAtItsDeadlineWithoutItsEscalation(t *testing.T) {
 	t.Parallel()
 	env, _ := somebodyThere(t, `3, "connected_timeout_seconds": 6`)

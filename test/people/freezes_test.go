@@ -82,7 +82,7 @@ func TestAFreezeCoversOnlyItsAgentOrSession(t *testing.T) {
 	env.Len(state.Freezes, 1)
 }
 
-// sure freezes again until every engine has reported that it obeys.
+// sure repeats a freeze until every engine has reported that it obeys the freeze.
 func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 	p.T.Helper()
 	for len(frozen.Laggards) > 0 {
@@ -92,11 +92,10 @@ func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 	}
 }
 
-// The reply to a freeze names an engine that has not reported that it obeys, until the engine
-// reports it.
+// The reply to a freeze names each engine that has not yet reported that it obeys the freeze.
 func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 4 }) // with four engines, few calls reach the engine that cannot answer
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 4 }) // with four engines, few calls reach the one that cannot answer
 	w := env.Wire()
 	deaf := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
 	env.Wires = append(env.Wires, deaf.Close)
@@ -114,8 +113,8 @@ func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 	})
 }
 
-// The reply to a freeze also names a registered engine that does not reply, because it may
-// still allow a request.
+// The reply to a freeze also names each registered engine that does not reply, because such an
+// engine may still allow a request.
 func TestAFreezeNamesEnginesThatDoNotReply(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -125,15 +124,14 @@ func TestAFreezeNamesEnginesThatDoNotReply(t *testing.T) {
 	env.NoError(err)
 	env.Contains(frozen.Laggards, "mute")
 	env.NoError(env.Store.Presence.Remove(env.Ctx, "engine.mute", revision))
-	env.Engines[1].Halt() // an engine that has stopped is not named
+	env.Engines[1].Halt() // the freeze does not name an engine that has stopped
 	env.Soon("no engine is named", func() bool {
 		frozen, err := env.Ann().Freeze(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
 		return err == nil && len(frozen.Laggards) == 0
 	})
 }
 
-// Even if answers arrive during a freeze, no request is allowed once all engines have confirmed
-// the freeze.
+// Once all engines have confirmed a freeze, no request is allowed, even if answers arrive.
 func TestNothingIsAllowedAfterAConfirmedFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -161,8 +159,7 @@ func TestNothingIsAllowedAfterAConfirmedFreeze(t *testing.T) {
 	}
 }
 
-// If an approver has a phone, a thaw must come from the phone, and not from the machine of the
-// agents.
+// If an approver has a phone, only the phone can thaw, and not the agents' machine.
 func TestAThawComesFromASecondDevice(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = withAPhone })
@@ -211,8 +208,8 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 	}
 }
 
-// Without a code word and a phone, a thaw needs a person at a terminal, who types the word that
-// the terminal shows.
+// If the settings have no code word and no phone, a thaw needs a person at a terminal, who types a
+// word that the terminal shows.
 func TestALocalThawNeedsAPersonAtATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -237,8 +234,8 @@ func TestALocalThawNeedsAPersonAtATerminal(t *testing.T) {
 	p.Shows("Thawed: any agent may ask again.")
 }
 
-// During a freeze, the machine's own key cannot gain the right to thaw by removing the last
-// phone or by adding another one.
+// During a freeze, the machine's own key cannot get the right to thaw by a change of phones: it can
+// neither remove the last phone nor add another one.
 func TestSettingsDoNotThaw(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = withAPhone; s.Engines = 2 })
@@ -268,7 +265,7 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	env.Apply(string(with(terminal)))
 }
 
-// If the phone is lost, nod's owner can end a freeze with the key of the stores.
+// If the phone is lost, nod's owner can end a freeze with the stores' key.
 func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = withAPhone })
@@ -285,7 +282,7 @@ func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	env.Equal(schemas.Denied, env.Agent("ada").Gets(rig.Lookup("S", "2")).Outcome)
 }
 
-// If nod refuses a change of approvers during a freeze, nod approvers restores settings.json.
+// If nod refuses a change of approvers because of a freeze, nod approvers restores the file settings.json.
 func TestARefusedChangeOfApproversIsUndone(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A list that is too long for one message of the bus comes in several messages, and is
-// complete.
+// A list that is too long for one message of the bus arrives complete, in several messages.
 func TestListsOfLongRequestsAreWhole(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -61,8 +60,7 @@ func idsOf(prompts []schemas.Prompt) []string {
 	return ids
 }
 
-// An inbox can revoke a grant on behalf of an approver, whose name is stored, and not on behalf
-// of another user.
+// An inbox can revoke a grant for an approver, whose name nod stores, but not for another user.
 func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -76,10 +74,10 @@ func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	env.NoError(err)
 	env.Len(grants, 1)
 	env.Equal("Bob", grants[0].RevokedBy)
-	env.Agent("ada").Asks(rig.Shell("S", "two", "npm test")) // a person is asked again
+	env.Agent("ada").Asks(rig.Shell("S", "two", "npm test")) // nod asks a person again
 }
 
-// A list for a person on a phone has their time zone, and lists for viewers have none.
+// A person's list on a phone names the person's time zone. Lists for viewers name no time zone.
 func TestAListHasTheRecipientsZone(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

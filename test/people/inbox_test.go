@@ -19,23 +19,22 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// presses presses a key that decides. It presses the key again if the screen does not show text
-// within 3 s.
+// presses presses a key that decides, and presses it again if the screen does not show the text within 3 s.
 func presses(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, 3*time.Second, key, text)
 }
 
-// pressesOnce is presses for a key whose second press has another effect. It presses again only
-// after rig.Patience without the text, when the inbox must have ignored the first press.
+// pressesOnce presses a key whose second press would have another effect. It presses the key again only
+// after rig.Patience without the text, because the inbox must then have ignored the first press.
 func pressesOnce(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, rig.Patience, key, text)
 }
 
-// pressesAgain presses a key, and presses it again if the screen does not show text within the
-// time after. It waits 600 ms before each press, because the inbox ignores keys for a moment
-// after a change.
+// pressesAgain presses a key up to five times, until the screen shows the text. It waits for the text for
+// the duration after. It waits 600 ms before each press, because the inbox ignores keys for a moment after a
+// change.
 func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
 	p.T.Helper()
 	for range 5 {
@@ -60,8 +59,8 @@ func decided(m *rig.Machine, t *testing.T, id string) *schemas.Decision {
 	return shown.Decision
 }
 
-// An approver answers in a terminal, which also shows the decisions of other approvers and
-// whether nod is unavailable.
+// An approver answers in a terminal. The terminal also shows the decisions of other approvers, and says if
+// nod is unavailable.
 func TestTheInboxInATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -114,7 +113,7 @@ func TestTheInboxInATerminal(t *testing.T) {
 	var ended []byte
 	p.Until(func() bool {
 		var err error
-		ended, err = os.ReadFile(code) // tmux does not always notice that a program has ended
+		ended, err = os.ReadFile(code) // a file shows the end of the program, because tmux does not always notice it
 		return err == nil
 	}, "closed")
 	require.Equal(t, "0\n", string(ended), p.Screen())
@@ -136,15 +135,14 @@ func TestTheInboxDropsKeysTypedAhead(t *testing.T) {
 	presses(p, "y", "✅ Allowed once")
 }
 
-// No command can be allowed before the terminal has shown each of its characters. The test
-// tries a command of 100,000 characters, padded commands, and commands with characters that
-// reorder or combine.
+// The inbox allows no command before the terminal has shown each of its characters. The commands of this
+// test are very long, padded, or have characters that reorder or combine.
 func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // replaces characters that a terminal would combine by their marks; nil if the command has no such characters
+		also          *strings.Replacer // puts visible marks in place of characters that a terminal would combine; nil if there are none
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
@@ -162,7 +160,7 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, input, 0o600))
 			m.Asked(t, "hostile", "--session", "S", "--tool", "Bash", "--input", "@"+file)
 			p := m.NewPane(t, c.width, c.height, m.Nod+" inbox")
-			if name == "padded" { // the screen shows the length of the padding, so the command fits
+			if name == "padded" { // the screen shows the length of the padding instead of the padding, so the command fits
 				p.Shows("Shown whole: y allows")
 			} else {
 				p.Shows("No Allow: v shows it in full")
@@ -182,8 +180,8 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	}
 }
 
-// read pages through a request that is shown in full, and returns its rows on the terminal. It
-// requires that the inbox offers no Allow before the last row.
+// read pages through a request in full view, and returns its rows on the terminal. It requires that the
+// inbox offers no Allow before the last row.
 func read(p *rig.Pane) (rows []string) {
 	p.T.Helper()
 	where := regexp.MustCompile(`── rows (\d+)–(\d+) of (\d+) `)
@@ -212,9 +210,8 @@ func read(p *rig.Pane) (rows []string) {
 	}
 }
 
-// payload joins the rows with a request's command: from the headline, which has no mark, up to the line with
-// the agent.
-// Each line of the command is a separate row, unless it is broken.
+// payload returns the request's command, joined from the rows between the headline, which has no mark, and
+// the line with the agent. A row is a line of the command, or a part of a broken line.
 func payload(rows []string) string {
 	var b strings.Builder
 	for _, row := range rows {

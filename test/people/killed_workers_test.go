@@ -17,9 +17,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// All workers are killed with SIGKILL while they show a thousand prompts. Each prompt is shown
-// once, or twice if a worker died between sending and recording it; the second message is
-// marked as a repeat. Each request gets exactly one decision.
+// All workers are killed with SIGKILL while they show a thousand prompts. A prompt is shown twice,
+// the second time marked as a repeat, only if a worker died between sending it and recording it.
+// Each request gets exactly one decision.
 func TestKillNineOfAWorker(t *testing.T) {
 	t.Parallel()
 	prompts, kills := 1000, 5
@@ -29,7 +29,7 @@ func TestKillNineOfAWorker(t *testing.T) {
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
-	p.Latency(20 * time.Millisecond) // on a slow network, workers die after sending a prompt and before recording it
+	p.Latency(20 * time.Millisecond) // the slow network makes workers die between sending a prompt and recording it
 	p.StartNod()
 	workers := []func(){p.worker(), p.worker(), p.worker()}
 
@@ -60,10 +60,9 @@ func TestKillNineOfAWorker(t *testing.T) {
 	p.loggedOnce(ctx, prompts)
 }
 
-// A worker is killed with SIGKILL while it shows a question, at each point between its calls to
-// Telegram and its writes. If the message's handle was stored, the next worker continues with
-// the same message; otherwise it sends a repeat. No message about the decided request has
-// buttons.
+// A worker is killed with SIGKILL at each point between its calls to Telegram and its writes. If
+// the message's handle is stored, the next worker continues with the same message; otherwise the
+// next worker sends the question again. After the decision no message has buttons.
 func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 	for point, c := range map[string]struct {
@@ -86,7 +85,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 			if c.messages == 2 {
 				require.Zero(t, p.live(), "no worker knows this message")
 			}
-			p.worker() // this worker takes over once the claim of the killed worker has ended
+			p.worker() // this worker takes over when the killed worker's claim ends
 			p.press(p.question("killed"), "Deny")
 			require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
 			require.Eventually(t, func() bool { return p.live() == 0 }, rig.Patience, rig.Tick)
@@ -98,7 +97,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 	}
 }
 
-// storm sends many requests, and returns a function that waits for their decisions.
+// storm sends this number of requests, and returns a function that waits for their decisions.
 func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]schemas.Decision) {
 	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.AgentID("local"), rig.Quiet())
 	require.NoError(p.T, err)
@@ -107,7 +106,7 @@ func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]
 	decisions := map[string]schemas.Decision{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 20) // limits the concurrent submissions
+	room := make(chan struct{}, 20) // limits the number of concurrent submissions
 	wg.Go(func() {
 		for n := range prompts {
 			room <- struct{}{}
@@ -138,8 +137,8 @@ func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]
 	}
 }
 
-// allowsAll makes Ann press the first button under every message. She presses again if the
-// button is still there after the bot has confirmed all presses.
+// allowsAll makes Ann press the first button under every message. She presses a button again if it
+// is still there after the bot has confirmed all presses.
 func (p *phone) allowsAll(ctx context.Context) {
 	pressed := map[int64]bool{}
 	for ctx.Err() == nil {
@@ -171,8 +170,7 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce requires that every prompt has one message, or two messages and the second is
-// marked as a repeat.
+// shownOnce requires that each prompt has one message, or a second message that is marked as a repeat.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// runs starts nod ask for a shell command; nod ask then waits for the decision.
+// runs starts nod ask for a shell command. The returned process waits for the decision.
 func (p *phone) runs(id, command string) *waiting {
 	w := &waiting{Cmd: p.Command("ask", "--session", "phone", "--id", id, "--tool", "Bash", "--json",
 		"--input", `{"command":"`+command+`","cwd":"/app"}`)}
@@ -24,8 +24,8 @@ func (p *phone) runs(id, command string) *waiting {
 	return w
 }
 
-// steps presses a button under a question by its label, and waits until the question has the
-// button of the next step, whose label is next.
+// steps presses the button with this label under a question, and waits until the question has a button
+// with the label next.
 func (p *phone) steps(id, label, next string) {
 	p.press(p.question(id), label)
 	require.Eventually(p.T, func() bool {
@@ -38,8 +38,8 @@ func (p *phone) steps(id, label, next string) {
 	}, rig.Patience, rig.Tick)
 }
 
-// On the phone, an approver allows a command for an hour in two steps. The next identical call
-// is allowed without a question.
+// An approver allows a command for an hour by two taps on the phone. The next identical call is allowed
+// without a question.
 func TestAStandingAnswerIsGivenOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -58,7 +58,8 @@ func TestAStandingAnswerIsGivenOnThePhone(t *testing.T) {
 	require.NotEqual(t, schemas.ByHuman, d.By.Kind, "no approver is asked again")
 }
 
-// A risky call needs the code word on the phone too. nod removes the word from the chat.
+// If an approver allows a risky call on the phone, nod demands the code word, and then removes the word from
+// the chat.
 func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -81,7 +82,7 @@ func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	p.settled("risky", "✅ Allowed once · Ann")
 }
 
-// form waits until the bot asks Ann for a text, and returns the id of the bot's message.
+// form waits until the bot asks Ann for a text, and returns the id of the message that asks.
 func (p *phone) form() (id int64) {
 	require.Eventually(p.T, func() bool {
 		all := p.Chat(annOnTG)
@@ -91,8 +92,8 @@ func (p *phone) form() (id int64) {
 	return id
 }
 
-// In two steps, an approver who leaves lets a session go on. Calls are allowed during this leave. /back
-// ends the leave and lists these calls.
+// An approver gives a session leave by two taps on the phone. During the leave, the session's calls are
+// allowed. The command /back ends the leave and lists these calls.
 func TestALeaveIsGivenOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)

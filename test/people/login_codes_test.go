@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// On the phone, an approver can get a link that logs in to the web inbox once. A user who has
-// no web identity or is no approver gets no link.
+// On the phone, an approver can get a link to the web inbox that logs in once. A user who has no
+// web identity or is no approver gets no link.
 func TestALoginLinkFromThePhoneWorksOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -41,8 +41,8 @@ func TestALoginLinkFromThePhoneWorksOnce(t *testing.T) {
 	env.Refusal(err, schemas.CodeValidation)
 }
 
-// If several clients use the same login code of the inbox at the same time, exactly one of them
-// succeeds, and the code cannot be used again.
+// If several clients use one login code at the same time, exactly one of them succeeds. The code
+// cannot be used again.
 func TestALoginCodeIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -83,8 +83,8 @@ func TestALoginCodeIsSpentOnce(t *testing.T) {
 	env.False(spent, "a carrier has no access to the codes of the web inbox")
 }
 
-// Of several workers that get the same message of a channel, one marks it first. The mark
-// counts for this channel alone.
+// Several workers get the same message of a channel, and one of them marks it first. The mark
+// counts only in this channel.
 func TestAMessageIsMarkedOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An engine takes changes from the outbox, queues their prompts and acknowledges no change.
-// Another engine then gets the changes: agents and viewers receive every decision, and the
+// A stalled engine takes changes from the outbox and queues their prompts, but acknowledges no
+// change. Another engine then handles these changes: agents and viewers get every decision, and the
 // carrier and the log get each version once.
 func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 			break
 		}
 	}
-	stop() // the engine ends as if its process was killed
+	stop() // the engine ends as if it was killed
 	for _, q := range questions {
 		now := env.Stored(q.Key)
 		env.Soon("viewers see how "+q.Key+" ended", func() bool { return seen.Times(q.Key, now.Revision) > 0 })
@@ -70,7 +70,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	}
 }
 
-// promptOf returns the prompt about a record for Ann on tg.
+// promptOf returns the prompt that Ann gets on tg about a record.
 func promptOf(t *testing.T, e bus.Entry) schemas.Prompt {
 	t.Helper()
 	p := schemas.Prompt{
@@ -104,13 +104,13 @@ func TestTheOutboxPublishesUnpublishedDecisions(t *testing.T) {
 	env.Zero(again(), "the agent got the decision only by asking again, much later")
 	_, err = env.Ann().Says(q, "allow_once")
 	env.Equal("d1", env.Refusal(err, schemas.CodeConflict).Decision().DecisionID)
-	_, err = env.Store.Records.Decide(env.Ctx, entry) // repeats the same write, as a client does after a lost acknowledgement
+	_, err = env.Store.Records.Decide(env.Ctx, entry) // repeats the write, as a client does without an acknowledgement
 	env.True(err == nil || errors.Is(err, bus.ErrMoved))
 	env.Equal("d1", env.Stored("S.1").Record.Decision.DecisionID)
 }
 
-// If the prompts' queue is lost, as after a hard kill, the engine's sweep queues a prompt again
-// if it was not shown, or if its worker died while showing it.
+// The prompts' queue is lost, as after a hard kill of its server. The engine's sweep queues each
+// prompt again that was not shown, or whose worker died while showing it.
 func TestTheSweepQueuesPromptsThatWereNotShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })

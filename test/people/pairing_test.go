@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A person pairs a Telegram account by sending the code that nod pair prints, and may then
-// answer until nod's owner removes this person from the approvers.
+// A person pairs a Telegram account by sending it the code that nod pair prints. The person may
+// then answer, until nod's owner removes the person from the approvers.
 func TestPairingATelephone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -69,7 +69,7 @@ func TestPairingATelephone(t *testing.T) {
 	require.Contains(t, stderr, "is no approver")
 }
 
-// A pairing code is valid for one user only, and not after five wrong codes.
+// A pairing code is valid for one user, and ends after five wrong codes.
 func TestAPairingCodeIsValidOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -16,18 +16,18 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// chat is a channel whose messages all workers share. A test can block a worker's call, to kill
-// the worker during the call.
+// chat is a simulated channel whose messages all workers share. A test can block a call of a worker
+// in order to kill the worker during the call.
 type chat struct {
 	mu       sync.Mutex
-	messages []schemas.Prompt // the messages with their current text
-	first    []schemas.Prompt // the messages as they were sent
+	messages []schemas.Prompt // the messages with their current content
+	first    []schemas.Prompt // the messages with their first content
 	live     map[int]bool     // the messages with buttons
-	inCall   map[string]int   // the number of running calls about each request
+	inCall   map[string]int   // the number of running calls, by request
 	overlaps int
 }
 
-// call counts a call about a request until the returned function is called.
+// call counts a running call about a request until the returned function is called.
 func (c *chat) call(id string) (returns func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,14 +44,14 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// The method on returns a carrier by which one worker uses the chat. The functions before and
-// after are called around each send.
+// The method on returns a carrier through which one worker uses the chat. The carrier calls the
+// functions before and after around each send.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{chat: c, before: before, after: after}
 }
 
-// line is a carrier by which one worker uses the chat. The functions revise and revised are
-// called around each change of a pending question.
+// line is a carrier through which one worker uses the chat. It calls the functions revise and
+// revised around each change of a pending question.
 type line struct {
 	*chat
 	before, after, revise, revised func(schemas.Prompt)
@@ -109,7 +109,7 @@ func (l *line) put(ref people.Ref, p schemas.Prompt, live bool) error {
 	return nil
 }
 
-// choices returns the number of a request's messages with buttons.
+// choices returns the number of messages about a request that have buttons.
 func (c *chat) choices(id string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,10 +121,10 @@ func (c *chat) choices(id string) (n int) {
 	return n
 }
 
-// The method about returns the messages about a request with their current text.
+// The method about returns the messages about a request with their current content.
 func (c *chat) about(id string) []schemas.Prompt { return c.of(id, &c.messages) }
 
-// sent returns the messages about a request with the text as sent.
+// sent returns the messages about a request with their first content.
 func (c *chat) sent(id string) []schemas.Prompt { return c.of(id, &c.first) }
 
 func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
@@ -133,7 +133,8 @@ func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
 	return slices.DeleteFunc(slices.Clone(*all), func(p schemas.Prompt) bool { return p.PendingID != id })
 }
 
-// settled reports whether a request has n messages that all show its outcome.
+// settled returns a condition, which holds if a request has exactly n messages and all of them show
+// its outcome.
 func (c *chat) settled(id string, n int) func() bool {
 	return func() bool {
 		all := c.about(id)
@@ -161,7 +162,7 @@ func workerOn(e *rig.Env, url string, c people.Carrier) *worker {
 	over := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = w.Stop(ctx) // Stop fails for a killed worker, which has no connection
+		_ = w.Stop(ctx) // Stop fails for a killed worker, because the worker has no connection
 		conn.Close()
 		sys.Stop()
 	}
@@ -169,18 +170,18 @@ func workerOn(e *rig.Env, url string, c people.Carrier) *worker {
 	return &worker{stop: func() { once.Do(over) }, kill: conn.Close}
 }
 
-// phones gives Ann a chat on tg beside the terminal. The queue delivers a prompt again one
-// second after its worker dies.
+// phones sets Ann's identities to the terminal and a chat on tg. If a worker dies, the queue
+// delivers its prompt again after one second.
 func phones(s *rig.Setup) {
 	s.Settings = `{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
 	s.Engine.AckWait, s.Engines = time.Second, 2
 }
 
-// slowTakeover lets a claim last as long as in production. With shorter claims, a slow machine
-// could renew a claim too late, and the other worker would rightly repeat the message.
+// slowTakeover lets a claim last as long as in production. On a slow machine, a worker could renew
+// a shorter claim too late, and another worker would then rightly repeat the message.
 func slowTakeover(s *rig.Setup) { s.Engine.AckWait = 0 }
 
-// deployTo returns a request that is identical to no other, because its id is in its input.
+// deployTo returns a request with its id in its input, so that no other request is identical.
 func deployTo(session, id string) schemas.Request {
 	r := rig.Deploy(session, id)
 	r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, id)
@@ -190,13 +191,13 @@ func deployTo(session, id string) schemas.Request {
 // queueIdle reports whether the prompts' queue is empty and no worker is handling a prompt.
 func queueIdle(e *rig.Env) bool { return e.QueueIdle("permission_prompts", "tg") }
 
-// Two workers share a connector. Each question is sent once, and not marked as a repeat,
-// although it changes while it is sent.
+// Two workers share a connector. Each question is sent once and not marked as a repeat, even if it
+// changes during the send.
 func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones, slowTakeover), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // the function before stores a newer version of the request while an older version is being sent
+	before := func(p schemas.Prompt) { // before stores a newer version of the request during the send of an older version
 		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.Soon("the change is queued", env.OutboxIdle)
 	}
@@ -222,13 +223,13 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// If the channel takes longer than a claim lasts, the worker renews its claim, and no other
-// worker sends the question too.
+// A channel takes longer for a send than a claim lasts. The worker renews its claim, so that no
+// other worker sends the same question.
 func TestAWorkerRenewsItsClaimDuringASlowSend(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	wire, sends := env.Wire(), make(chan struct{})
-	wire.LoseAll("+WPI") // progress messages are lost, so the queue gives the prompt to another worker too
+	wire.LoseAll("+WPI") // progress messages are lost, so the queue also gives the prompt to the second worker
 	workerOn(env, wire.URL, tg.on(func(schemas.Prompt) {
 		close(sends)
 		env.Passed(time.Now().Add(3 * time.Second))
@@ -243,14 +244,14 @@ func TestAWorkerRenewsItsClaimDuringASlowSend(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// If a request changes and ends at the same time, one worker at a time updates its message, and
+// A request changes and ends at the same time. Only one worker at a time updates its message, and
 // the message shows the outcome in the end.
 func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	open := make(chan *rig.Question, 1)
-	revise := func(p schemas.Prompt) { // the function revise decides the request while the request's change is being shown
+	revise := func(p schemas.Prompt) { // revise decides the request while a worker shows the request's change
 		if !p.Detached {
 			return // the first change of a message adds its buttons
 		}
@@ -271,22 +272,22 @@ func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// deaths has the moments at which a worker dies before it stores the handle of its message,
-// each with a carrier that calls die at that moment.
+// deaths has the moments at which a worker may die before it stores the handle of its message. The function
+// of each moment returns a carrier that calls die at that moment.
 var deaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before it is sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(die, nil) },
 	"after it was sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(nil, die) },
 }
 
-// laterDeaths has the moments at which a worker dies after it has stored the handle of its
-// message, and before it stores that the message has its buttons.
+// laterDeaths is like deaths, for moments after the worker has stored the handle of its message, and before
+// it has stored that the message has buttons.
 var laterDeaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before its choices are added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revise: die} },
 	"after its choices were added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revised: die} },
 }
 
-// mortal starts a worker, asks a question and kills the worker while it shows its first prompt.
-// back lets the killed worker's blocked call return after all.
+// mortal starts a worker, asks a question and kills the worker while it shows its first prompt. The
+// returned function back ends the blocked call of the killed worker.
 func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) people.Carrier, ask func() *rig.Question) (q *rig.Question, back func()) {
 	e.T.Helper()
 	died, returns := make(chan struct{}), make(chan struct{})
@@ -301,9 +302,9 @@ func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) peopl
 	return q, back
 }
 
-// If a worker dies before it has stored the handle of its message, another worker sends the
-// prompt again, marked as a repeat. The outcome is marked too, because no worker can edit the
-// first message, which never gets buttons.
+// If a worker dies before it has stored the handle of its message, another worker sends the prompt
+// again. The new message and its outcome are marked as a repeat, because no worker can edit the
+// first message. The first message never gets buttons.
 func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -326,8 +327,7 @@ func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 }
 
 // If a worker dies after it has stored the handle of its message, another worker continues with
-// the same message: it adds the buttons or, if the request is decided by then, shows the
-// outcome.
+// that message. It adds the buttons, or shows the outcome if the request is decided by then.
 func TestAMessageWhoseWorkerDiedIsCompleted(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range laterDeaths {
@@ -354,8 +354,8 @@ func TestAMessageWhoseWorkerDiedIsCompleted(t *testing.T) {
 	}
 }
 
-// If a worker dies before it has stored the handle of its message, and the request is decided
-// before another worker takes over, that worker sends a message with the outcome.
+// A worker dies before it has stored the handle of its message, and the request is decided before
+// another worker takes over. The other worker sends a message with the outcome.
 func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -380,7 +380,7 @@ func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 func TestARequestDecidedBeforeItsPromptIsNotShown(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
-	startWorker(env, tg.on(nil, nil)).stop() // the start of a worker registers the connector
+	startWorker(env, tg.on(nil, nil)).stop() // a worker's start registers the connector
 	q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
 	env.Soon("it is queued", env.OutboxIdle)
 	env.Ann().Denies(q)
@@ -390,9 +390,8 @@ func TestARequestDecidedBeforeItsPromptIsNotShown(t *testing.T) {
 	env.Empty(tg.sent("q"))
 }
 
-// A worker is delayed after it has sent a prompt, and another worker sends the prompt again.
-// Both messages show the outcome, whether the request is decided before or after the first
-// worker continues.
+// A worker is delayed after it has sent a prompt, so another worker sends the prompt again. Both
+// messages show the outcome, even if the request is decided before the first worker continues.
 func TestADelayedWorkersMessageShowsTheOutcome(t *testing.T) {
 	t.Parallel()
 	for _, decided := range []string{"afterwards", "before"} {
@@ -432,8 +431,8 @@ func TestADelayedWorkersMessageShowsTheOutcome(t *testing.T) {
 	}
 }
 
-// knownMessages returns the number of messages on Ann's phone whose Ref nod has stored for a
-// request of session S.
+// knownMessages returns the number of Ann's messages on tg about a request of session S whose
+// handle nod has stored.
 func knownMessages(e *rig.Env, id string) int {
 	var s schemas.Shown
 	if _, err := e.Store.Shown.Get(e.Ctx, "tg.7.S."+id, &s); err != nil || s.Ref == "" {
@@ -442,8 +441,8 @@ func knownMessages(e *rig.Env, id string) int {
 	return 1 + len(s.Also)
 }
 
-// A worker that starts shows the outcomes that were lost with the queue, even for a prompt
-// whose worker died.
+// A starting worker shows the outcomes that were lost with the queue, even if the prompt's first
+// worker has died.
 func TestAStartingWorkerShowsLostOutcomes(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}

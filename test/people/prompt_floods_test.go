@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// phonesShown sets the number of engines, and sets limit as the number of a session's
-// questions that Ann's phone shows at a time.
+// phonesShown sets the number of engines, and limits the questions of one session that Ann's phone
+// shows at a time.
 func phonesShown(limit, engines int) func(*rig.Setup) {
 	return func(s *rig.Setup) {
 		s.Settings = fmt.Sprintf(`{"permissions": {"open_prompts": %d}, "approvers": {"people": [
@@ -24,7 +24,7 @@ func phonesShown(limit, engines int) func(*rig.Setup) {
 	}
 }
 
-// told reports whether a request is decided, or phones may show its prompt.
+// told reports whether a request is decided or phones may show it.
 func told(e *rig.Env, key string) bool {
 	next := e.Stored(key).Record.NextEvent
 	return next == nil || next.Kind == schemas.EventDeadline
@@ -49,11 +49,11 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 		env.NoError(err)
 	}
 	env.NoError(nc.Flush())
-	for i := range questions { // the oldest question ends first: phones have just shown it
+	for i := range questions { // the oldest question, which phones show, ends first
 		ada.Withdraws("S", fmt.Sprintf("q-%03d", i))
 		if i+1 < questions {
 			env.Soon("the next question is released", func() bool { return told(env, schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })
-			reads.Add(-1) // the function told, which the test calls, makes at least one read
+			reads.Add(-1) // subtracts a read of the function told
 		}
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)
@@ -63,8 +63,8 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 	env.Less(lists.Load(), int64(questions/2))
 }
 
-// Whichever questions end, and on whichever engine, the phone shows the oldest remaining
-// questions, up to the limit.
+// The phone shows the oldest remaining questions up to the limit, whichever questions end and on
+// whichever engine.
 func TestPhonesShowTheOldestRemainingQuestions(t *testing.T) {
 	t.Parallel()
 	const questions, left, limit = 60, 20, 3
@@ -120,8 +120,7 @@ func TestAQuestionThatWasNotShownShowsNoOutcome(t *testing.T) {
 	env.Error(err, "nothing was queued for it")
 }
 
-// If a session floods a chat, at most two of its questions are shown before a question of
-// another session.
+// If a session floods a chat, at most two of its questions come before a question of another session.
 func TestAFloodingSessionDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phonesShown(0, 1)), &chat{}

@@ -18,14 +18,15 @@ import (
 
 const annOnSlack = "U0ANN4711"
 
-// slackWorld is a machine with nod, on a simulated Slack in memory. Its only approver is Ann.
+// slackWorld is a machine with nod and a simulated Slack in memory. Its only approver is Ann.
 type slackWorld struct {
 	*rig.Machine
 	*slacktest.Server
 }
 
-// botToken is the part of the settings that names the bot token. If it names the variable NOD_TEST_SLACK,
-// only the workers of the test have the token, and nod up runs no worker.
+// newSlack makes a slackWorld. The string botToken is the part of the settings that names the bot token.
+// If it names the variable NOD_TEST_SLACK, nod up runs no worker, because only the test's own workers
+// have that variable.
 func newSlack(t *testing.T, approvers, botToken string) *slackWorld {
 	w := &slackWorld{rig.NewMachine(t), slacktest.New()}
 	w.Start(annOnSlack)
@@ -59,7 +60,8 @@ func (w *slackWorld) questions() (all []slacktest.Message) {
 	return all
 }
 
-// button waits for the n-th message and its button with this label, and returns the button's value.
+// button waits for the n-th message with a button of this label. It returns the message and the button's
+// value.
 func (w *slackWorld) button(n int, label string) (ts, value string) {
 	w.T.Helper()
 	require.Eventually(w.T, func() bool {
@@ -94,8 +96,8 @@ func (w *slackWorld) connected() {
 	require.Eventually(w.T, func() bool { return w.Connected() > 0 }, rig.Patience, rig.Tick)
 }
 
-// A person pairs by writing the code of nod pair with the command /nod, and may then answer. The outcome
-// of an answer elsewhere takes the place of the buttons.
+// A person pairs by sending the command /nod with the code of nod pair, and may answer from then on. If a
+// request is answered elsewhere, the outcome replaces the buttons of its message.
 func TestPairingOnSlack(t *testing.T) {
 	t.Parallel()
 	w := newSlack(t, "", `"bot_token_file": "DIR/bot"`)
@@ -128,8 +130,8 @@ func TestPairingOnSlack(t *testing.T) {
 	}, rig.Patience, rig.Tick)
 }
 
-// A worker is killed with SIGKILL before or after Slack takes the question. The next worker shows the
-// question. Only the message whose handle is recorded has buttons, and the answer counts once.
+// A worker is killed with SIGKILL at some point while it shows a question, and the next worker shows the
+// question. Only the message whose handle is stored has buttons, and the answer counts once.
 func TestAKilledWorkerOfSlack(t *testing.T) {
 	t.Parallel()
 	for point, c := range map[string]struct {

@@ -27,14 +27,14 @@ const (
 	annOnTG  = 4711
 )
 
-// phone is a machine with nod, on a simulated Telegram in memory. Its only approver is Ann.
+// phone is a machine with nod and a simulated Telegram in memory. Its only approver is Ann.
 type phone struct {
 	*rig.Machine
 	*telegramtest.Server
 }
 
-// newPhone makes a phone. where is the part of connectors.telegram in the settings that names
-// the token's file or variable; DIR in it stands for the data directory.
+// newPhone makes a phone. The string where is the part of connectors.telegram in the settings that
+// names the token's file or variable; DIR stands for the data directory.
 func newPhone(t *testing.T, where string) *phone {
 	p := &phone{rig.NewMachine(t), telegramtest.New(botToken)}
 	p.Start(annOnTG)
@@ -50,7 +50,7 @@ func newPhone(t *testing.T, where string) *phone {
 	return p
 }
 
-// settings writes settings.json with where as the part about the token.
+// settings writes settings.json. The string where is the part about the token.
 func (p *phone) settings(where string) {
 	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
@@ -63,7 +63,7 @@ func (p *phone) write(name, text string) {
 	require.NoError(p.T, os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o600))
 }
 
-// waiting is a process nod ask that waits for its decision.
+// waiting is a running nod ask that waits for its decision.
 type waiting struct {
 	*exec.Cmd
 	out, errs bytes.Buffer
@@ -100,8 +100,8 @@ func (p *phone) question(id string) telegramtest.Message {
 	return found
 }
 
-// shown returns a function that waits until a worker has recorded that it showed a question.
-// Without the record, the question is shown again if the worker is killed.
+// shown returns a function that waits until a worker has recorded that it showed the question.
+// Without this record, the next worker would show the question again if the worker is killed.
 func (p *phone) shown(id string) (wait func()) {
 	ctx, cancel := context.WithTimeout(p.T.Context(), 30*time.Second)
 	p.T.Cleanup(cancel)
@@ -136,7 +136,7 @@ func (p *phone) press(m telegramtest.Message, label string) {
 	require.Fail(p.T, "no such button", "%s among %v", label, m.Buttons)
 }
 
-// settled waits until the only message about a question shows an outcome, and no buttons.
+// settled waits until the only message about a question shows an outcome and has no buttons.
 func (p *phone) settled(id, outcome string) {
 	require.Eventually(p.T, func() bool {
 		n, ended := 0, false
@@ -151,8 +151,8 @@ func (p *phone) settled(id, outcome string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// A tap on the phone allows a request; a denial with a reason stops the agent. The message then
-// shows the outcome.
+// A tap on the phone allows a request, and a denial with a reason stops the agent. Each message
+// then shows its outcome.
 func TestATapOnThePhoneDecides(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -173,7 +173,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 	require.Equal(t, 3, denied.ProcessState.ExitCode())
 }
 
-// A tap while all of nod is down counts once nod is up again. The question is shown once.
+// A tap that comes while nod is down counts when nod is up again. The question is shown once.
 func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -189,8 +189,8 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	p.settled("tap-away", "✅ Allowed once · Ann")
 }
 
-// If the deadline passes while all of nod is down, an earlier tap changes nothing. Ann reads in
-// a reply and in the message that the request expired.
+// Ann taps a button while nod is down, and the deadline passes before nod is up again. The tap does
+// not count: Ann reads in a reply and in the message that the request expired.
 func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -219,8 +219,8 @@ func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 	}, rig.Patience, rig.Tick)
 }
 
-// With a webhook behind a proxy, a tap while nod is down counts once nod is up again. When the
-// settings return to polling, nod removes its webhook.
+// With a webhook behind a proxy, a tap that comes while nod is down counts when nod is up again. If
+// the settings return to polling, nod removes its webhook.
 func TestATapThroughAWebhook(t *testing.T) {
 	t.Parallel()
 	listen := fmt.Sprint("127.0.0.1:", testports.Free(t, 1)[0])
@@ -250,7 +250,7 @@ func TestATapThroughAWebhook(t *testing.T) {
 }
 
 // If a connector process is killed between question and answer, another process delivers the
-// answer. nod up has no token in this test, so it runs without the connector.
+// answer. The process of nod up does not run the connector in this test, because it has no token.
 func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
@@ -271,13 +271,13 @@ func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
 	p.settled("tap-worker", "⛔ Denied · Ann")
 }
 
-// worker starts the connector as a separate process; stop kills this process.
+// worker starts the connector as a separate process. The returned function kills this process.
 func (p *phone) worker() (stop func()) {
 	return workerProcess(p.Machine, "telegram", "NOD_TEST_BOT="+botToken)
 }
 
-// Ann freezes all agents from her phone, and pending requests are denied. The user of the
-// machine is no approver and cannot thaw; Ann thaws from her phone.
+// Ann freezes all agents from her phone, and the pending requests are denied. The user of the
+// machine is no approver and cannot thaw. Ann can thaw from her phone.
 func TestFreezingFromTheTelephone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -311,7 +311,7 @@ func (p *phone) told(text string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// A mistaken denial can be revoked on the phone. The next identical call is a question again.
+// An approver can revoke a mistaken denial on the phone. The next identical call is then a question.
 func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -333,7 +333,7 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("It had already ended (revoked by Ann).")
 }
 
-// change replaces the text "NAME": 0 in settings.json, in which NAME is the setting's name.
+// change replaces the value 0 of the setting with this name in settings.json.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.Dir, "settings.json")
 	was, err := os.ReadFile(path)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A vote at the terminal arrives in the message that Ann has on Telegram, whose buttons stay. Her own
-// allow is then the second one.
+// Ann's message on Telegram shows another approver's vote at the terminal and keeps its buttons.
+// Ann's allow is then the second vote.
 func TestTelegramShowsTheVoteOfAnotherPerson(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)

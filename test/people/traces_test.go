@@ -19,9 +19,9 @@ const (
 	agentSpan  = "00f067aa0ba902b7"
 )
 
-// A request's spans are one tree below the agent's span, although three processes of nod wrote them:
-// the hook passes the trace on, and the first engine is killed with kill -9 while the request waits.
-// No span has a part of the payload.
+// The spans of a request form one tree below the agent's span, although three processes of nod write
+// them. The hook passes the trace on, and the first engine is killed with SIGKILL while the request
+// waits. No span contains a part of the payload.
 func TestTheSpansOfARequestAreOneTreeAlthoughItsEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	c := testcollector.Start(t)
@@ -48,7 +48,7 @@ func TestTheSpansOfARequestAreOneTreeAlthoughItsEngineIsKilled(t *testing.T) {
 	require.NoError(t, hook.Wait(), errs.String())
 	require.Contains(t, out.String(), `"permissionDecision":"allow"`)
 	root := c.Await("permission request", 1)[0]
-	for name, n := range map[string]int{"answer": 1, "decide": 1, "deliver": 2, "show outcome": 1, "wait for person": 1} { // several processes and actors write them, in any order
+	for name, n := range map[string]int{"answer": 1, "decide": 1, "deliver": 2, "show outcome": 1, "wait for person": 1} { // several processes write these spans, in any order
 		c.Await(name, n)
 	}
 
@@ -85,7 +85,7 @@ func TestTheSpansOfARequestAreOneTreeAlthoughItsEngineIsKilled(t *testing.T) {
 	}, root.Attributes)
 
 	wait := c.Named("wait for person")[0]
-	const apart = 500 * time.Millisecond // between the clocks of the broker and of this test, which run on one machine
+	const apart = 500 * time.Millisecond // the largest difference between the broker's clock and the test's clock on one machine
 	require.WithinRange(t, wait.Start, began.Add(-apart), killed)
 	require.WithinRange(t, wait.End, tapped.Add(-apart), time.Now().Add(apart))
 	require.False(t, wait.End.After(root.End))

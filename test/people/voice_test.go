@@ -25,7 +25,7 @@ import (
 
 const voiceToken = "the-token-of-anns-client"
 
-// house is a machine with nod. Its approver Ann has a voice client and the identities in others.
+// house is a machine with nod. Its approver Ann has a voice client and further identities.
 type house struct {
 	*rig.Machine
 	address string
@@ -41,7 +41,7 @@ func newHouse(t *testing.T, others, connectors string) *house {
 	return h
 }
 
-// speaker is a process of nod voice.
+// speaker is a process that runs nod voice.
 type speaker struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -49,7 +49,7 @@ type speaker struct {
 
 	mu    sync.Mutex
 	lines []string
-	ended chan struct{} // closed at the end of its output
+	ended chan struct{} // closed when the process ends its output
 }
 
 func (h *house) listens(args ...string) *speaker {
@@ -72,7 +72,7 @@ func (h *house) listens(args ...string) *speaker {
 	return s
 }
 
-// kill kills the process, which then cannot take its leave.
+// kill kills the process, so that the client does not log out.
 func (s *speaker) kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.ended
@@ -92,8 +92,8 @@ func (s *speaker) hears(part string) {
 	require.Eventually(s.t, func() bool { return s.heard(part) }, time.Minute, rig.Tick, part)
 }
 
-// says repeats what the person says until the client has said part: words during or shortly after the
-// client's own speech do not count.
+// says speaks a text again and again until the client has said part, because the client ignores words
+// during and shortly after its own speech.
 func (s *speaker) says(text, part string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -102,7 +102,7 @@ func (s *speaker) says(text, part string) {
 	}, time.Minute, 300*time.Millisecond, part)
 }
 
-// withTelephone is a house whose approver also has a phone.
+// withTelephone makes a house whose approver also has a phone.
 func withTelephone(t *testing.T) (*house, *phone) {
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	h := newHouse(t, fmt.Sprintf(`, {"connector": "telegram", "user_id": "%d"}`, annOnTG),
@@ -112,7 +112,8 @@ func withTelephone(t *testing.T) (*house, *phone) {
 	return h, p
 }
 
-// A client that is killed is asked again when it is back, and its person allows after a read-back.
+// After a restart of a killed client, nod asks the client's person again. The person allows the request
+// after nod has read it back.
 func TestAnswersByVoice(t *testing.T) {
 	t.Parallel()
 	h, p := withTelephone(t)
@@ -128,7 +129,7 @@ func TestAnswersByVoice(t *testing.T) {
 	require.Equal(t, schemas.Allowed, p.hears(open).Outcome)
 }
 
-// Late speech, after another channel's decision, decides nothing.
+// Speech after a decision on another channel decides nothing.
 func TestLateSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
 	h, p := withTelephone(t)
@@ -143,9 +144,9 @@ func TestLateSpeechDecidesNothing(t *testing.T) {
 	h.Shown("spoken-2", func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Denied })
 }
 
-// A request waits 300 s if only voice reaches an approver, and NOD_PERMISSION_TIMEOUT changes that. Other
-// requests keep their deadlines, even while a voice client is open. A client that holds the input lock of
-// a session sets the deadline of the session's requests, until it ends.
+// If only voice reaches an approver, a request waits 300 s, or for the time in NOD_PERMISSION_TIMEOUT.
+// Other requests keep their deadlines, even while a voice client is open. A client with the input lock of
+// a session sets the deadlines of the session's requests until the client ends.
 func TestTheDeadlineOfVoice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -181,7 +182,8 @@ func TestTheDeadlineOfVoice(t *testing.T) {
 	}
 }
 
-// A person pairs a voice client: nod pair shows a command, and the client sends the code for its token.
+// nod pair prints a command that starts a voice client with a code. The client sends the code and its
+// own token, and from then on this token identifies the person.
 func TestPairingAVoiceClient(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, `, {"connector": "terminal", "user_id": "ann"}`, "")
@@ -222,8 +224,8 @@ func TestPairingAVoiceClient(t *testing.T) {
 	bob.says("no", "It is denied")
 }
 
-// The HTTP ways in take a token of an approver and nothing else, from this server's own host and origin
-// alone. Over plain HTTP a client polls for what to speak and posts transcripts.
+// The voice API needs an approver's token, and takes calls only from its own host and origin. Over plain
+// HTTP, a client polls for the words to speak and posts transcripts.
 func TestVoiceOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "", "")

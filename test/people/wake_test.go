@@ -25,8 +25,8 @@ func outgoing(people string) func(*rig.Setup) {
 	}
 }
 
-// A person who is only told of requests cannot be asked: the request is refused at once. No answer,
-// freeze or login counts through an outgoing channel.
+// A person who has only an outgoing channel cannot be asked, so nod refuses the request at once. No
+// answer, freeze or login counts through an outgoing channel.
 func TestAPersonWhoIsOnlyToldIsNotAsked(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, outgoing(`{"connector": "tg", "user_id": "phone"}`))
@@ -51,8 +51,8 @@ func TestAPersonWhoIsOnlyToldIsNotAsked(t *testing.T) {
 	q.Ends(schemas.Denied)
 }
 
-// hooks is a server that counts webhooks by target, event and request. It does not reply to the target
-// dead before the test ends.
+// hooks is a server that counts webhooks by target, event and request. It does not reply to webhooks
+// of the target dead until the test ends.
 type hooks struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -97,9 +97,9 @@ func wakeWorker(env *rig.Env, s wake.Settings) *worker {
 	return startWorker(env, carrier)
 }
 
-// The first target is told at once and the second after its time, each once, although two workers run
-// and one is replaced. A request that ends before the second target's time does not reach it. A target
-// that never replies delays no other.
+// nod tells the first target at once and the second one later, each of them once, although two workers
+// run and one of them is replaced. The second target does not hear of a request that ends before the
+// target's time. A target that never replies does not delay the others.
 func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, outgoing(`{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "dead"},
@@ -127,7 +127,7 @@ func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 	env.Soon("the first target hears the end", func() bool { return server.times("first ended short") == 1 })
 	second.stop()
 	wakeWorker(env, s)
-	last := ask("last") // after this request's time, the time of the earlier requests is over too
+	last := ask("last") // when this request reaches the second target, the time of the earlier requests has passed
 	env.Soon("the second target is told", func() bool { return server.times("later waiting last") == 1 })
 	env.Soon("the second target is told", func() bool { return server.times("later waiting waits") == 1 })
 	env.Zero(server.times("later waiting short"), "the request ended before")

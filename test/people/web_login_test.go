@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod login prints links that log approvers in to the inbox of the local nod.
+// nod login prints links by which approvers log in to the inbox of the local nod.
 func TestLoginPrintsLinksToTheLocalInbox(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -62,8 +62,8 @@ func gateway(m *rig.Machine, key string) (url, token string) {
 	return "", ""
 }
 
-// Processes that serve the web inbox with the same login key accept each other's login links,
-// each link once.
+// Processes that serve the web inbox with the same login key accept each other's login links. Each
+// link counts once.
 func TestGatewaysShareTheKeyOfLogins(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -19,14 +19,15 @@ import (
 
 const annOnWA = "4917112345678"
 
-// whatsApp is a machine with nod, on a simulated WhatsApp in memory. Its only approver is Ann.
+// whatsApp is a machine with nod and a simulated WhatsApp in memory. Its only approver is Ann.
 type whatsApp struct {
 	*rig.Machine
 	*whatsapptest.Server
 }
 
-// token is the part of the settings that names the access token. If it names the variable
-// NOD_TEST_WA, only the workers of the test have the token, and nod up runs no worker.
+// newWhatsApp makes a whatsApp. The string token is the part of the settings that names the access token.
+// If it names the variable NOD_TEST_WA, nod up runs no worker, because only the test's own workers have
+// that variable.
 func newWhatsApp(t *testing.T, approvers, token string) *whatsApp {
 	w := &whatsApp{rig.NewMachine(t), whatsapptest.New()}
 	w.Start(annOnWA)
@@ -85,7 +86,7 @@ func (w *whatsApp) question(n int) whatsapptest.Message {
 	return w.questions()[n]
 }
 
-// A person pairs a phone by writing the code of nod pair to the number, and may then answer.
+// A person pairs a phone by sending the code of nod pair to nod's number, and may answer from then on.
 func TestPairingAWhatsAppPhone(t *testing.T) {
 	t.Parallel()
 	w := newWhatsApp(t, "", `"token_file": "DIR/token"`)
@@ -118,9 +119,9 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 	require.Equal(t, "use make clean", d.Message)
 }
 
-// A worker is killed with SIGKILL before or after WhatsApp takes the question. The next worker shows
-// the question. Each message that shows it takes the answer, which counts once; a late tap then says
-// what happened.
+// A worker is killed with SIGKILL before or after WhatsApp takes the question. The next worker shows the
+// question again. An answer to any of its messages counts, but only once. A tap after the decision gets
+// the outcome as reply.
 func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 	t.Parallel()
 	for point, c := range map[string]struct {
@@ -160,8 +161,8 @@ func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 	}
 }
 
-// Two workers run on one machine. The first one to start has the webhook's port. The other one also sends
-// questions, and has the port soon after the first has ended.
+// Two workers run on one machine, and the worker that starts first has the webhook's port. The second
+// worker also sends questions, and takes the port when the first worker has ended.
 func TestASecondWorkerOfWhatsAppTakesOverThePort(t *testing.T) {
 	t.Parallel()
 	w := newWhatsApp(t, annAnswersOnWA, `"token_env": "NOD_TEST_WA"`)
@@ -172,7 +173,7 @@ func TestASecondWorkerOfWhatsAppTakesOverThePort(t *testing.T) {
 	hears := asking(w.Machine, "phone", "with-two")
 	m := w.question(0)
 	kill()
-	w.Tap(annOnWA, m.ID, m.Buttons[1].ID) // Meta repeats its call until the other worker has the port
+	w.Tap(annOnWA, m.ID, m.Buttons[1].ID) // Meta repeats its call until the second worker has the port
 	require.Equal(t, schemas.Denied, hears().Outcome)
 	w.told("Denied")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// workerProcess starts a worker of a channel in a process of its own, with this variable in its
-// environment. kill kills it with SIGKILL, and fails the test if it has printed a secret.
+// workerProcess starts a worker of a channel as a separate process, with this variable in its environment.
+// The returned function kills the process with SIGKILL, and requires that it has printed no secret.
 func workerProcess(m *rig.Machine, channel, variable string) (kill func()) {
 	c := m.Command("connector", channel)
 	c.Env = append(c.Env, variable)
@@ -38,7 +38,7 @@ func workerProcess(m *rig.Machine, channel, variable string) (kill func()) {
 	return kill
 }
 
-// asking starts nod ask in a session, and returns a function that waits for its decision.
+// asking starts nod ask in a session. The returned function waits for the decision.
 func asking(m *rig.Machine, session, id string) (hears func() schemas.Decision) {
 	var out, errs bytes.Buffer
 	c := m.Command(rig.Ask(session, id)...)

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// On every channel, allowing a risky call requires the confirmations that the settings list.
-// Denying the call requires none.
+// On every channel, a risky call can be allowed only with the confirmations that the settings demand. A
+// denial needs no confirmation.
 func TestConfirmationsForRiskyCalls(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "word")
@@ -67,8 +67,8 @@ func TestConfirmationsForRiskyCalls(t *testing.T) {
 	}
 }
 
-// If rules for two risks name different code words, a call of the higher risk takes the code word
-// of the higher risk. A thaw also takes this code word.
+// The settings name one code word for medium risk and another one for high risk. A call of high risk takes
+// only the code word for high risk, and so does a thaw.
 func TestTheCodeWordOfTheHighestRisk(t *testing.T) {
 	t.Parallel()
 	plain, strong := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "strong")

@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// These tests answer questions about calls that a host can run contained. No waiting call runs
-// outside its container, whatever the answer is.
+// The tests of this file answer questions about calls that a host can run contained. Whatever the answer is,
+// no waiting call runs outside its container.
 
 const npm = "@network:registry.npmjs.org:443"
 
-// joined returns containedSettings with the setting that identical calls wait for one question.
+// joined returns containedSettings with identical calls joined to one question.
 func joined() string {
 	return strings.Replace(containedSettings(""), `"permissions":{`, `"permissions":{"join_identical":true,`, 1)
 }
@@ -29,7 +29,7 @@ func startJoined(t *testing.T) (*rig.Env, *rig.Agent) {
 	return env, env.Agent("ada")
 }
 
-// npmCI returns calls of `npm ci` that wait for one question. The command needs the network.
+// npmCI sends identical calls of `npm ci`, which wait for one question. The command needs the network.
 func npmCI(a *rig.Agent, session string, calls int) (requests []schemas.Request, asked []*rig.Question) {
 	a.T.Helper()
 	for i := range calls {
@@ -39,7 +39,7 @@ func npmCI(a *rig.Agent, session string, calls int) (requests []schemas.Request,
 	return requests, asked
 }
 
-// startsOnce requires that the command of an allowed call starts exactly once, with access to npm's hosts.
+// startsOnce requires that an allowed call starts exactly once, with access to npm's hosts.
 func startsOnce(env *rig.Env, a *rig.Agent, r schemas.Request, d schemas.Decision) {
 	env.T.Helper()
 	env.Equal(fmt.Sprintf("'/usr/bin/nod' exec --run %s.%s -- bash -c 'npm ci'", r.SessionID, r.PendingID), runsAs(env, d))
@@ -98,8 +98,7 @@ func TestAnAllowedCallRunsContainedWithWhatItLacked(t *testing.T) {
 	}
 }
 
-// If nod stops between the answer and the start of the calls, each call still starts once, in its
-// container.
+// If nod stops after the answer and before the calls start, each call still starts once, in its container.
 func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 	t.Parallel()
 	for name, scope := range map[string]schemas.Scope{"once": schemas.ScopeOnce, "session": schemas.ScopeSession} {
@@ -107,7 +106,7 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 			t.Parallel()
 			env, ada := startJoined(t)
 			requests, asked := npmCI(ada, "S", 2)
-			env.StopOutbox() // nod stores the decision, but does not act on it
+			env.StopOutbox() // nod stores the decision, but does nothing else
 			a := env.Ann().AnswerTo(asked[0], "allow_once")
 			a.Waiters, a.Scope = 2, scope
 			_, err := env.Ann().Answer(env.Ctx, a)
@@ -126,7 +125,8 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 	}
 }
 
-// An engine starts the command of a joined call even if only the question's record has the decision.
+// A joined call can start if only the question's record has the decision, and the call's own record does not
+// have it yet.
 func TestAJoinedCallStartsBeforeItsOwnRecordIsDecided(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -156,7 +156,8 @@ func TestADeniedOrWithdrawnCallDoesNotStart(t *testing.T) {
 	startsNot(env, ada, requests[0])
 }
 
-// A call does not start if, after its answer, a rule denies the call or its permission is revoked.
+// A call that was allowed does not start if a rule denies it in the meantime, or if its permission is
+// revoked.
 func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -173,8 +174,8 @@ func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 	env.Contains(startsNot(env, ada, requests[0]).Message, "deny Bash")
 }
 
-// If a call is allowed after its agent has stopped waiting, the next identical call uses the
-// approval and runs contained. A call that cannot run contained does not use the approval.
+// A person allows a call after its agent has stopped waiting. The next identical call uses the approval and
+// runs contained, but a call that cannot run contained does not use it.
 func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -190,8 +191,8 @@ func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
 	ada.Asks(line("S", "third", "npm ci")).Drop()
 }
 
-// changeApproval changes the stored approval of a decision. The result looks as if another version
-// of nod, or a nod with other settings, had stored the approval.
+// changeApproval changes the stored approval of a decision, as if a nod of another version or with other
+// settings had stored it.
 func changeApproval(env *rig.Env, d schemas.Decision, change func(*schemas.StandingAnswer)) {
 	env.T.Helper()
 	key := "standing.session." + d.SessionID + "." + d.Grant.GrantID
@@ -215,8 +216,8 @@ func in(change func(*schemas.Container)) func(*schemas.StandingAnswer) {
 	}
 }
 
-// An approval of a contained call is for the container that the person saw. If nod would now run
-// the call with other limits, nod asks a person.
+// An approval of a contained call covers only the container that the person saw. If nod would run the call
+// with other limits, nod asks a person.
 func TestAnApprovalForAnotherContainerAsks(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -237,8 +238,8 @@ func TestAnApprovalForAnotherContainerAsks(t *testing.T) {
 	}
 }
 
-// Two approvals of one call for different containers do not add up. The newer approval replaces the
-// older one, and no call uses the newer approval for the older container.
+// A call has two approvals for different containers. The newer approval replaces the older one, so that the
+// call runs only once, in the newer container.
 func TestApprovalsForTwoContainersAreNotAddedUp(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*schemas.StandingAnswer){
@@ -252,7 +253,7 @@ func TestApprovalsForTwoContainersAreNotAddedUp(t *testing.T) {
 			env.Apply(joined())
 			ada := env.Agent("ada")
 			first, second := ada.Detaches(line("S", "c0", "npm ci")), line("S", "c1", "npm ci")
-			second.NodPath = "/opt/nod" // with another nod path, the call does not join the first question
+			second.NodPath = "/opt/nod" // another nod path keeps the call from joining the first question
 			other := ada.Detaches(second)
 			changeApproval(env, env.Ann().Allows(first), change)
 			d := env.Ann().Allows(other)
@@ -274,8 +275,7 @@ func TestApprovalsForTwoContainersAreNotAddedUp(t *testing.T) {
 	}
 }
 
-// A call that was approved for one container is sent again. It does not use an approval for another
-// container.
+// A call that is sent again does not use an approval for another container than its own.
 func TestACallDoesNotUseTheApprovalOfAnotherContainer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -287,8 +287,7 @@ func TestACallDoesNotUseTheApprovalOfAnotherContainer(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeConflict).Message, "ask again")
 }
 
-// If a host cannot run a call contained, the call does not join the question of a call that can run
-// contained.
+// A call that its host cannot run contained does not join the question of a call that can run contained.
 func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -304,7 +303,8 @@ func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
 	env.Nil(env.Ann().Allows(other).UpdatedInput, "a person has allowed the call as it is")
 }
 
-// If a permission is granted while a call waits, nod decides the call when its agent sends it again.
+// If a person grants a permission that a waiting call needs, nod decides the call when its agent sends it
+// again.
 func TestAWaitingCallThatIsSentAgainUsesTheNewPermission(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -356,8 +356,8 @@ func TestACommandStartsSoonAfterItsDecisionOrNot(t *testing.T) {
 	}
 }
 
-// After one person's allow, and before the contained command starts, a new rule may demand two people. The
-// command then starts only if two people allow the call.
+// If a new rule demands two people after one person has allowed a contained call, the call does not start
+// until two people allow it.
 func TestAContainedCallOfOnePersonDoesNotStartIfTwoAreNeeded(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)

@@ -11,20 +11,19 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// containedSettings are rig.Everybody's settings with the preset contained and a deny rule.
+// containedSettings returns rig.Everybody's settings with the preset contained and a deny rule.
 func containedSettings(deny string) string {
 	return strings.Replace(rig.Rules("", deny), `"permissions":{`, `"permissions":{"preset":"contained",`, 1)
 }
 
-// line returns a shell call whose host can run it contained.
+// line returns a shell call of a host that can run the call contained.
 func line(session, id, command string) schemas.Request {
 	r := rig.Shell(session, id, command)
 	r.Contain, r.NodPath = schemas.ContainPossible, "/usr/bin/nod"
 	return r
 }
 
-// runsAs returns the command that the host must run, according to a decision, instead of the
-// agent's command.
+// runsAs returns the command that a decision tells the host to run instead of the agent's command.
 func runsAs(env *rig.Env, d schemas.Decision) string {
 	env.Equal(schemas.Allowed, d.Outcome)
 	var in struct{ Command string }
@@ -32,7 +31,7 @@ func runsAs(env *rig.Env, d schemas.Decision) string {
 	return in.Command
 }
 
-// starts asks to start a contained command.
+// starts asks nod whether a contained command may start, as nod exec does.
 func starts(a *rig.Agent, r schemas.Request, words ...string) (schemas.Running, error) {
 	var out schemas.Running
 	err := a.Conn.CallInto(a.Ctx, schemas.RunSubject(a.Name, r.SessionID, r.PendingID), schemas.Run{

@@ -85,8 +85,8 @@ func TestAGrantExpires(t *testing.T) {
 	ada.Asks(rig.Shell("S", "", "npm test")).Drop()
 }
 
-// After a revocation has returned, no engine applies the grant to a new request. This holds even if
-// engines used the grant during the revocation.
+// After a revocation has returned, no engine applies the grant to a new request, even if engines used the
+// grant during the revocation.
 func TestARevokedGrantIsObeyedByEveryEngineFromThenOn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -130,8 +130,8 @@ func loggedGrants(e *rig.Env) map[string]int {
 	return map[string]int{"granted": e.LoggedOf(schemas.LogGranted), "revoked": e.LoggedOf(schemas.LogRevoked)}
 }
 
-// An engine may die after it has stored a decision, and before it has stored the decision's grant.
-// Every later call that returns the decision stores the grant first.
+// An engine may die between storing a decision and storing the decision's grant. Every later call that
+// returns the decision first stores the grant.
 func TestTheGrantIsStoredBeforeItsDecisionIsReturned(t *testing.T) {
 	t.Parallel()
 	for how, read := range map[string]func(*rig.Env, *rig.Agent) schemas.Decision{

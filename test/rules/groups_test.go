@@ -8,15 +8,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// ofSecurity returns settings with a group named security, which has these members. One of the members
-// must allow each call. The argument condition adds further conditions, as JSON members.
+// ofSecurity returns settings by which a member of the group security must allow each call. The strings in
+// members are the group's people. The string condition adds JSON members to the entry of confirm.
 func ofSecurity(condition string, members ...string) string {
 	groups := `"groups": [{"name": "security", "people": ["` + strings.Join(members, `", "`) + `"]}]}`
 	return `{"permissions": {"confirm": [{"risk": "low", "people": ["security"]` + condition + `}]}, ` + strings.TrimSuffix(people, "}") + `, ` + groups + `}`
 }
 
-// Only the allow of a member of the group counts, but other people can deny. The settings at the
-// time of the answer decide who is a member.
+// Only a member of the group can allow the call, but other people can deny it. The settings at the time of
+// the answer name the members.
 func TestOnlyPeopleOfAGroupAllow(t *testing.T) {
 	t.Parallel()
 	env := voting(t, ofSecurity("", "Ann", "Bob"))
@@ -53,7 +53,8 @@ func TestTwoPeopleOfAGroup(t *testing.T) {
 	env.Equal([]string{"Bob", "Cleo"}, schemas.Voters(env.Person("tg", "1003").Allows(q).Votes))
 }
 
-// If a call takes an answer of a group, a grant or an approval of another person does not allow the call.
+// If a call needs the answer of a group, a grant or an approval of a person outside the group does not allow
+// it.
 func TestStandingAnswersOfOthersAllowNothingForAGroup(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"join_identical": true}, `+people+`}`)

@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// By default, nod hardens a git command that reads, if three conditions hold: git's configuration
-// names a program that the command may run, the call is made on nod's machine, and the host accepts
-// changed inputs. The decision says what git leaves out.
+// By default, nod hardens a git command that reads, on three conditions: git's configuration names a program
+// that the command may run, the call is made on nod's machine, and the host accepts changed inputs. The
+// decision names what the hardened git leaves out.
 func TestGitReadsAreHardenedByDefault(t *testing.T) {
 	t.Parallel()
 	home, project := t.TempDir(), t.TempDir()
@@ -58,7 +58,7 @@ func TestGitReadsAreHardenedByDefault(t *testing.T) {
 	env.Nil(gets("here", changes, "git diff").UpdatedInput)
 }
 
-// If the host accepts a changed input, git excludes the secrets that the repository tracks, and the
+// If the host accepts changed inputs, nod makes git leave out the secrets that the repository tracks, and the
 // decision names them. For any other host, nod asks a person about the call.
 func TestGitLeavesOutTrackedSecrets(t *testing.T) {
 	t.Parallel()

@@ -19,9 +19,8 @@ func leaves(env *rig.Env, p *rig.Person, session string, risk schemas.Risk, seco
 	return g
 }
 
-// While an approver is away, a leave allows the session's calls up to the leave's risk, and counts and
-// logs each call. It does not cover secrets, deny and ask rules, high risk, other sessions, questions
-// and permissions.
+// During a leave, nod allows the session's calls up to the leave's risk, and counts and logs each call. The
+// leave does not cover secrets, deny and ask rules, high risk, other sessions, questions and permissions.
 func TestALeaveCoversOnlyCallsWithinItsLimits(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -64,8 +63,8 @@ func TestALeaveCoversOnlyCallsWithinItsLimits(t *testing.T) {
 	}
 }
 
-// A leave ends by its time, by its number of calls, by its revocation, or by a freeze. After the thaw,
-// the leave stays ended.
+// A leave ends by its time, its number of calls, its revocation, or a freeze. A thaw does not restore the
+// leave.
 func TestALeaveEnds(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -103,8 +102,7 @@ func TestALeaveEnds(t *testing.T) {
 	env.Equal("Ann's freeze", all[0].RevokedBy, "the ended leave is listed as ended")
 }
 
-// A leave never allows more calls than its number of calls, even if several engines use it at the same
-// time.
+// A leave never allows more calls than its limit, even if several engines use it at the same time.
 func TestALeaveIsCountedAcrossEngines(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -133,8 +131,8 @@ func TestALeaveIsCountedAcrossEngines(t *testing.T) {
 	env.EqualValues(7, allowed.Load())
 }
 
-// Only an approver who may allow such calls on this connector can leave, and only for a known session
-// without a freeze. At each use of the leave, the approver must still have these rights.
+// An approver can give leave only if the approver may allow such calls on this connector, if the session is
+// known, and if there is no freeze. The approver must still have these rights at each use of the leave.
 func TestALeaveKeepsToTheApproversRights(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -176,5 +174,5 @@ func TestALeaveKeepsToTheApproversRights(t *testing.T) {
 	env.Apply(people("", `]}`))
 	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("S", "", "npm test")).Outcome)
 	env.NoError(ask(schemas.RiskLow))
-	ada.Asks(rig.Shell("S", "", "npm run lint")).Drop() // the new leave replaces the old leave, and has a lower risk
+	ada.Asks(rig.Shell("S", "", "npm run lint")).Drop() // the new leave, which replaces the old one, covers a lower risk
 }

@@ -11,8 +11,8 @@ import (
 
 const issuer = "https://login.example.com"
 
-// byLogin are settings with an issuer, and groups of it. more is added to permissions, and ann to
-// Ann's identities.
+// byLogin returns settings with an issuer and some of its groups. The string more adds permissions, and ann
+// adds identities of Ann.
 func byLogin(more, ann string) string {
 	return `{"permissions": {"ask": ["Deploy"]` + more + `}, "approvers": {
 		"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}` + ann + `]}],
@@ -24,15 +24,16 @@ func byLogin(more, ann string) string {
 
 const annsLogin = `, {"connector": "web", "user_id": "` + issuer + `|s-ann"}`
 
-// annsMail is an identity by a claim that Ann can change, so that she could also be a member.
+// annsMail is an identity by a claim that Ann can change, so a member by login could be Ann herself.
 const annsMail = `, {"connector": "web", "user_id": "` + issuer + `|email=ann@example.com"}`
 
-// loggedIn returns a person of the issuer, who was checked some time ago, and is in these groups.
+// loggedIn returns a function by which a person of the issuer allows a question. The duration ago is the time
+// since the issuer checked the person and these groups.
 func loggedIn(env *rig.Env, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
 	return shownAs(env, "Cleo", subject, ago, groups...)
 }
 
-// shownAs is loggedIn for a person with this display name.
+// shownAs is like loggedIn, for a person with this display name.
 func shownAs(env *rig.Env, name, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
 	p := env.Person("web", issuer+"|"+subject)
 	return func(q *rig.Question) error {
@@ -86,8 +87,8 @@ func TestAMemberByLoginIsAnApprover(t *testing.T) {
 	env.Nil(env.Stored(q.Key).Record.Decision)
 }
 
-// A person of approvers.people who has no identity at the issuer may be a member too, and would
-// count as two people.
+// Ann, whom the settings name, logs in as a member of a group at the issuer. She counts as one person,
+// because the settings name her identity at the issuer.
 func TestMembersByLoginCountApart(t *testing.T) {
 	t.Parallel()
 	twice := `, "confirm": [{"risk": "low", "votes": 2}]`
@@ -100,7 +101,7 @@ func TestMembersByLoginCountApart(t *testing.T) {
 	d := q.Ends(schemas.Allowed)
 	env.Equal([]string{"Ann", "Cleo (s-cleo)"}, schemas.Voters(d.Votes))
 
-	// A person who takes another display name is still one person.
+	// A person with a new display name is still the same person.
 	q = env.Agent("ada").Asks(rig.Deploy("S", "renamed"))
 	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeVoted)
 	env.Refusal(shownAs(env, "Dora", "s-cleo", 0, "nod-ops")(q), schemas.CodeVoted)
@@ -108,7 +109,7 @@ func TestMembersByLoginCountApart(t *testing.T) {
 	env.NoError(loggedIn(env, "s-dora", 0, "nod-ops")(q))
 	q.Ends(schemas.Allowed)
 
-	// If the agent has stopped waiting, its next identical call counts the votes again.
+	// If the agent has stopped waiting, the votes also count for its next identical call.
 	gone := env.Agent("ada").Detaches(rig.Deploy("S", "gone"))
 	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(gone), schemas.CodeVoted)
 	env.NoError(loggedIn(env, "s-dora", 0, "nod-ops")(gone))
@@ -116,10 +117,11 @@ func TestMembersByLoginCountApart(t *testing.T) {
 
 	env.Apply(byLogin(`, "confirm": [{"risk": "high", "people": ["security"]}, {"risk": "low", "not_requester": true}]`, annsLogin))
 	q = env.Agent("ada").Asks(rig.Deploy("S", "2"))
-	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeForbidden) // whose agent asks is not known
+	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeForbidden) // nod does not know whose agent asks
 }
 
-// On another channel, the identity of a login is a user id like any other, and no link logs in there.
+// On a channel other than the web, an identity at the issuer is an ordinary user id. No other channel gives
+// Ann a login link, because she logs in at the issuer.
 func TestAnIdentityAtTheIssuerIsOnTheWebAlone(t *testing.T) {
 	t.Parallel()
 	env := voting(t, byLogin("", annsLogin+`, {"connector": "tg", "user_id": "1001"}, {"connector": "tg", "user_id": "`+issuer+`|s-ann"}`))

@@ -7,7 +7,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An agent can read the permissions and grants only of its own sessions.
+// An agent can read the permissions and grants of its own sessions only.
 func TestAnAgentReadsOnlyItsOwnSessionsPermissions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

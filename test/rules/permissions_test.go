@@ -168,7 +168,7 @@ func TestPermissionRequestsAreCheckedInOrder(t *testing.T) {
 	r.ActionDetails = []byte(`{"agent_id":"other"}`)
 	env.Contains(ada.Refused(r, schemas.CodeForbidden).Message, "Background agents cannot")
 	env.Apply(`{"approvers":{"people":[]}}`)
-	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // without an approver, nod refuses the request before it looks at the malformed tag
+	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // without an approver, nod refuses the request before it reads the malformed permission
 }
 
 func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {
@@ -226,7 +226,7 @@ func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // the revocation also ends every grant that came from this grant by sharing
+	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // the revocation also ends the grants that were shared from this grant
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.Owner().Grants(env.Ctx, "")
 	env.NoError(err)
@@ -270,8 +270,8 @@ func TestAGateListsMissingPermissionsAndNotifiesTheSession(t *testing.T) {
 	env.Equal(`Cron gate permissions not allowed for "nightly" (7): @read:/a, nonsense. The gate check was skipped and the task ran anyway.`, rig.Next(env, heard).Text)
 }
 
-// While nod can reach no approver, a repeated permission request still gets its receipt or
-// decision. nod refuses a new request.
+// If nod can reach no approver, it refuses a new permission request. A repeated one still gets its receipt or
+// decision.
 func TestAskingAgainForAPermissionNeedsNoReachableApprover(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// writeRules writes a project's own settings. The file's modification time depends on at, so that
-// each write looks like a change.
+// writeRules writes a project's own settings. Each value of at gives the file another modification time, so
+// that the write looks like a change.
 func writeRules(t *testing.T, project, settings string, at int) {
 	t.Helper()
 	file := filepath.Join(project, ".nod", "settings.json")
@@ -44,7 +44,7 @@ func TestProjectFilesTighten(t *testing.T) {
 	require.Equal(t, policy.Allow, effect(project, "git log"))
 
 	writeRules(t, project, `{"permissions":{"deny":["Bash(git log:*)"],"ask":["Bash(ls:*)"],"allow":["Bash(rm:*)"],"preset":"project"}}`, 1)
-	for _, dir := range []string{project, sub} { // the rules apply in every directory of the project
+	for _, dir := range []string{project, sub} { // the rules apply in all directories of the project
 		for command, want := range map[string]policy.Effect{"git log": policy.Deny, "ls": policy.Ask, "cat x": policy.Allow, "rm x": policy.Ask} {
 			require.Equal(t, want, effect(dir, command), "%s in %s", command, dir)
 		}
@@ -118,8 +118,8 @@ func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(search("there")).Outcome, "the engine does not see the files of another machine")
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "rg TOKEN")).Outcome, "a project without such a file")
 
-	// In a directory with too many secrets, the engine still knows that a search of a small
-	// directory shows no secrets.
+	// The directory has too many secrets to list. The engine still knows that a search of a small
+	// subdirectory shows no secrets.
 	exposed = t.TempDir()
 	for i := range 65 {
 		require.NoError(t, os.WriteFile(filepath.Join(exposed, strconv.Itoa(i)+".key"), nil, 0o600))
@@ -146,8 +146,8 @@ func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(ask("", "ls")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(ask("there", "ls")).Outcome)
 
-	// A session names one project, but its calls may run in other directories. The rules of the
-	// project and the rules of the call's directory both apply.
+	// A session names one project, but its calls may run in other directories. Both the rules of the project
+	// and the rules of the call's directory apply.
 	other := t.TempDir()
 	writeRules(t, other, `{"permissions":{"deny":["Bash(cat:*)"]}}`, 1)
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "cat x")).Outcome)

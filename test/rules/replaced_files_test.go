@@ -33,8 +33,8 @@ func TestAPersonIsToldWhatAWriteReplaces(t *testing.T) {
 	env.Equal([]string{"writes a file"}, reason("c", "there", "main.go"))
 }
 
-// A person sees an edit in its place in the file. Every later look shows the file as it was when the
-// agent asked. The digest covers only the request, and the log has no line of the file.
+// A person sees an edit at its place in the file, as the file was when the agent asked, even if the person
+// looks again later. The digest covers only the request, and the log has no line of the file.
 func TestAPersonSeesAnEditInItsFile(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -90,7 +90,7 @@ Against the file on disk, as it was when asked
 	}
 }
 
-// If a file's lines are forbidden to agents, no person sees these lines.
+// If agents may not read a file's lines, no person sees these lines.
 func TestAPersonSeesNoLineOfAFileThatTheRulesCover(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

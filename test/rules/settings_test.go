@@ -21,7 +21,7 @@ func TestEveryEngineFollowsTheSettings(t *testing.T) {
 		env.NoError(err)
 		env.Equal(revision, r)
 	}
-	for range 20 { // with this number of requests, each engine handles some of them
+	for range 20 { // enough requests for each engine to handle some of them
 		for tool, outcome := range map[string]schemas.Outcome{"Deploy": schemas.Allowed, "Lookup": schemas.Denied} {
 			d := ada.Gets(rig.Call(tool, "S", bus.NewID()))
 			env.Equal(outcome, d.Outcome)
@@ -73,8 +73,8 @@ func TestInvalidSettingsAreRefusedWithTheFaultsPath(t *testing.T) {
 		`{"approvers":`: "not JSON",
 		`[]`:            "not a JSON object",
 	} {
-		// nod refuses these settings from the owner's command, which can send only JSON. nod also
-		// refuses them when nod up applies them at its start.
+		// nod refuses these settings both from the owner's command, which can send only JSON, and from nod up
+		// at its start.
 		if !strings.HasPrefix(path, "not JSON") {
 			_, err := env.Owner().ApplySettings(env.Ctx, []byte(settings))
 			env.Contains(env.Refusal(err, schemas.CodeValidation).Message, strings.TrimPrefix(path, "not a JSON object"), settings)
@@ -95,7 +95,7 @@ func TestInvalidSettingsAreRefusedWithTheFaultsPath(t *testing.T) {
 	env.Agent("ada").Asks(rig.Deploy("S", ""))
 }
 
-// Engines do not apply invalid settings that came into the store without a check.
+// Engines do not apply invalid settings that were stored without a check.
 func TestInvalidStoredSettingsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

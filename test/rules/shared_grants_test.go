@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// shares shares permissions of the session from with the session to, which belongs to the same agent.
+// shares shares permissions of the session from with the session to of the same agent.
 func shares(a *rig.Agent, from, to string, tags ...string) (schemas.StandingAnswer, error) {
 	var g schemas.Grants
 	err := a.Conn.CallInto(a.Ctx, schemas.GrantSubject(a.Name), schemas.Share{Type: schemas.TypeShare, SessionID: from, AgentID: to, Permissions: tags, Reason: "r"}, &g)
@@ -20,7 +20,8 @@ func shares(a *rig.Agent, from, to string, tags ...string) (schemas.StandingAnsw
 	return g.Grants[0], nil
 }
 
-// marksRevoked marks a grant as revoked in the store. It does nothing else, like an interrupted revocation.
+// marksRevoked only marks a grant as revoked in the store, like a revocation that is interrupted after this
+// step.
 func marksRevoked(e *rig.Env, session, grant string) {
 	e.T.Helper()
 	key := "standing.session." + session + "." + grant
@@ -32,7 +33,7 @@ func marksRevoked(e *rig.Env, session, grant string) {
 	e.NoError(err)
 }
 
-// ended reports for each session whether its grant is revoked.
+// ended reports, by session, whether the session's grant is revoked.
 func ended(e *rig.Env) map[string]bool {
 	e.T.Helper()
 	grants, err := e.Owner().Grants(e.Ctx, "")
@@ -44,8 +45,8 @@ func ended(e *rig.Env) map[string]bool {
 	return all
 }
 
-// A grant is revoked while an engine shares it with another session. The revocation looks for shared
-// grants before the engine stores the new grant. The other session still does not get the permission.
+// A grant is revoked while an engine shares it with another session. The other session does not get the
+// permission, although the revocation has looked for shared grants before the engine stores the new one.
 func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
@@ -77,8 +78,8 @@ func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	ada.Asks(rig.Permission("helper", "", "r", "@network")).Drop()
 }
 
-// If a revocation is interrupted, grants that were shared from the revoked grant end nevertheless.
-// The next revocation of the same grant completes the interrupted revocation.
+// If a revocation is interrupted, the grants that were shared from the revoked grant end too. A second
+// revocation of the same grant completes the first one.
 func TestAnInterruptedRevokeTakesEffectAndIsCompleted(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

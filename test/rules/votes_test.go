@@ -13,15 +13,14 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// people are Ann, with two identities, Bob and Cleo. Ann's own agents run as the user ann.
+// people has three approvers: Ann, with two identities, Bob and Cleo. Ann's own agents run as the user ann.
 const people = `"approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "1001"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]},
 	{"name": "Cleo", "identities": [{"connector": "tg", "user_id": "1003"}]}
 ]}`
 
-// twoOf returns settings under which two people must allow each call. The argument more adds
-// further permissions.
+// twoOf returns settings by which two people must allow each call. The string more adds permissions.
 func twoOf(more string) string {
 	return `{"permissions": {"confirm": [{"risk": "low", "votes": 2}]` + more + `}, ` + people + `}`
 }
@@ -31,14 +30,14 @@ func voting(t *testing.T, settings string) *rig.Env {
 	return rig.Start(t, func(s *rig.Setup) { s.Settings, s.Engines = settings, 2 })
 }
 
-// votes sends an allow, which must be stored as a vote.
+// votes sends an allow, requires that nod stores it as a vote, and returns nod's message.
 func votes(p *rig.Person, q *rig.Question) string {
 	p.T.Helper()
 	_, err := p.Says(q, "allow_once")
 	return p.Refusal(err, schemas.CodeVoted).Message
 }
 
-// pendingWith requires that a question is pending with the votes of these people.
+// pendingWith requires that a question is pending with votes of exactly these people.
 func pendingWith(env *rig.Env, q *rig.Question, names ...string) {
 	env.T.Helper()
 	rec := env.Stored(q.Key).Record
@@ -96,9 +95,9 @@ func TestTheFirstDenialEndsAVote(t *testing.T) {
 	env.Equal("changed my mind", func() string { env.Agent("ada").Withdraws("S", "2"); return q.Ends(schemas.Withdrawn).Message }())
 }
 
-// At the same time, Ann and Bob allow a question, Ann on two channels, and Cleo denies it in some rounds.
-// The answers reach two engines. An allowed decision has exactly two voters. Each person gets the one
-// decision, or the reply that the vote is stored.
+// Ann on two channels and Bob allow a question at the same time on two engines, and in some rounds Cleo
+// denies it. An allowed decision has exactly two voters. Each person gets the one decision, or learns that
+// the vote is stored.
 func TestRacingVotesMakeOneDecision(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -151,7 +150,7 @@ func refusedCode(err error) schemas.Code {
 	return ""
 }
 
-// One person answers many times, on all channels at once. nod never allows the call.
+// One person answers many times, on all channels at once. nod does not allow the call.
 func TestOnePersonNeverDecidesForTwo(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -168,7 +167,7 @@ func TestOnePersonNeverDecidesForTwo(t *testing.T) {
 	pendingWith(env, q, "Ann")
 }
 
-// A vote counts only while the settings let its person allow the request on the channel of the vote.
+// A vote counts only as long as the settings let the voter allow the request on the channel of the vote.
 func TestAVoteEndsWithTheRightToVote(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -210,7 +209,7 @@ func TestAVoteEndsWithTheRightToVote(t *testing.T) {
 	}
 }
 
-// If two people must allow a call, their allow is for exactly this call, and only once.
+// An allow by two people covers exactly this call, once.
 func TestAVoteIsForTheCallAsItIs(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -303,8 +302,7 @@ func TestAVoteIsNoAllow(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// If two people must allow a call, an earlier standing answer or a leftover approval of one person
-// does not allow it.
+// If two people must allow a call, an earlier standing answer or approval of one person does not allow it.
 func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	t.Parallel()
 	one := `{"permissions": {"join_identical": true}, ` + people + `}`
@@ -325,7 +323,7 @@ func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	env.Bob().Allows(again)
 	again.Ends(schemas.Allowed)
 
-	// If two people allow a call whose agent has stopped waiting, their approval counts once.
+	// If two people allow a call after its agent has stopped waiting, their approval counts once.
 	gone := ada.Detaches(rig.Call("Publish", "S", "gone"))
 	votes(env.Ann(), gone)
 	d := env.Bob().Allows(gone)
@@ -333,7 +331,7 @@ func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Call("Publish", "S", "gone-again")).Outcome)
 	ada.Asks(rig.Call("Publish", "S", "gone-thrice"))
 
-	// An approval of two people does not count if three people are needed now.
+	// If three people are needed by now, an approval of two people does not count.
 	gone = ada.Detaches(rig.Call("Rotate", "S", "rotate"))
 	votes(env.Ann(), gone)
 	env.Bob().Allows(gone)
@@ -341,8 +339,8 @@ func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	ada.Asks(rig.Call("Rotate", "S", "rotate-again"))
 }
 
-// If a call takes several people, another person than the requester, or a listed channel, a leave
-// of one person does not allow the call. This holds even if the condition is newer than the leave.
+// A leave of one person does not allow a call that needs several people, another person than the requester,
+// or a listed channel. This holds even if the condition is newer than the leave.
 func TestALeaveAllowsNothingForSeveralPeople(t *testing.T) {
 	t.Parallel()
 	plain := `{"permissions": {"preset": "readers"}, ` + people + `}`
@@ -372,8 +370,8 @@ func TestALeaveAllowsNothingForSeveralPeople(t *testing.T) {
 	env.Contains(env.Refusal(leave(), schemas.CodeForbidden).Message, "each takes 2 people")
 }
 
-// A call that arrives after the first vote becomes a question of its own. The exception is a call that
-// repeats a call whose agent has stopped waiting. An allow covers only calls that both people saw.
+// A call that comes after the first vote becomes a question of its own, unless it repeats a call whose agent
+// has stopped waiting. The allow covers only calls that both voters saw.
 func TestVotesCoverTheCallsThatAllVotersSaw(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(`, "join_identical": true`))
@@ -406,8 +404,8 @@ func TestVotesCoverTheCallsThatAllVotersSaw(t *testing.T) {
 	back.Ends(schemas.Allowed)
 }
 
-// The person whose own agent asks can deny the call, but cannot allow it. If nod does not know
-// whose agent asks, no approver can allow the call.
+// A person whose own agent asks can deny the call but not allow it. If nod does not know whose agent asks, no
+// person can allow the call.
 func TestTheRequesterDoesNotCount(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"confirm": [{"risk": "low", "not_requester": true}]}, "approvers": {"people": [
@@ -443,7 +441,7 @@ func TestTheRequesterDoesNotCount(t *testing.T) {
 	}
 }
 
-// If two people must allow a call, the requester is neither of them.
+// If two people must allow a call, the requester cannot be one of them.
 func TestTheRequesterIsNeitherOfTwo(t *testing.T) {
 	t.Parallel()
 	env := voting(t, strings.Replace(twoOf(""), `"votes": 2`, `"votes": 2, "not_requester": true`, 1))
@@ -460,8 +458,8 @@ func TestTheRequesterIsNeitherOfTwo(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// Rules limit the conditions to some calls. Conditions about people do not apply to questions. A
-// permission, like a call, takes the votes.
+// A condition may name rules, and then applies only to matching calls. Conditions about people apply to calls
+// and permissions, but not to questions.
 func TestVotesAreForSomeCalls(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"confirm": [{"risk": "low", "rules": ["Bash(terraform apply:*)", "Deploy"], "votes": 2}, {"risk": "high", "votes": 2}]}, `+people+`}`)
@@ -488,8 +486,8 @@ func TestVotesAreForSomeCalls(t *testing.T) {
 	env.Equal([]string{"Ann", "Bob"}, schemas.Voters(d.Grant.Votes))
 }
 
-// Only an answer through a listed channel can allow a risky call. Answers through other channels
-// can deny it.
+// Only an answer through a listed channel can allow a risky call, but an answer through any channel can deny
+// it.
 func TestRiskyCallsAreAllowedOnlyThroughListedChannels(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"confirm": [{"risk": "high", "channels": ["tg", "slack"]}]}, `+people+`}`)
@@ -529,8 +527,8 @@ func TestSettingsThatNoPeopleCanMeetAreRefused(t *testing.T) {
 	}
 }
 
-// An approval of two people replaces a leftover approval of one person. The uses of both do not add
-// up, so the approval of one person never lets a second call run.
+// An approval of two people replaces an earlier approval of one person, so that the two together allow only
+// one call.
 func TestAnApprovalOfTwoPeopleReplacesThatOfOne(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"join_identical": true}, `+people+`}`)

@@ -94,8 +94,8 @@ func systemNames(name string, args []string) (names []string) {
 	return names
 }
 
-// onGitHub returns the repository that an operand of a gh command names. If no operand names a repository,
-// names is empty, and inUse is the text for people if no flag names a repository either.
+// onGitHub returns the repository that an operand of a gh command names, as text for people. If no operand
+// names a repository, names is empty. inUse then says what gh uses unless a flag names a repository.
 func onGitHub(args []string) (names []string, inUse string) {
 	all := operands(args, "X", "method", "f", "F", "field", "raw-field", "hostname", "H", "header", "q", "jq", "t", "template", "input", "p", "preview", "cache", "R", "repo")
 	if len(all) == 0 {

@@ -21,7 +21,7 @@ type Names struct {
 	starts [256]bool             // the first letters of the names in exact, first and wild
 	ends   [256]bool             // the last letters of the patterns in wild that do not end in *
 
-	byEnd, byStart [256][]string // the patterns in wild; a pattern that begins with * is in byEnd by its last letter, and any other in byStart
+	byEnd, byStart [256][]string // the patterns in wild: those that begin with * are in byEnd, by the last letter; all others are in byStart, by the first letter
 }
 
 // Compile indexes the path patterns of all lists. A pattern without a slash matches one segment

@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// bounded reports whether an allow rule covers all words of argv, even words that the rule does not
-// contain. For example, the author of a rule for go test or git log did not mean flags that run
-// other programs or write other files. The rule itself must contain such a flag.
+// bounded reports whether an allow rule covers all words of argv, even words that the rule does not contain.
+// For example, the author of a rule for go test or git log did not mean flags that run other programs or
+// write other files. The rule covers such a flag only if the rule itself contains it.
 func (r *Rule) bounded(argv []string, loc *pathname.Location) bool {
 	if argv[0] == "git" {
 		return commands.GitBounded(argv[1:], r.spells)

@@ -324,8 +324,8 @@ func alternatives(filter string) []string {
 	return out
 }
 
-// Own reports whether p may mean one of nod's own files. A pattern counts only if it contains a part
-// of the file's name. The * in rm * does not count, because nod asks about such a command in any case.
+// Own reports whether p may mean one of nod's own files. A pattern counts only if it contains a part of the
+// file's name. The pattern in rm * therefore does not count; nod asks about such a command in any case.
 func (n *Names) Own(p string, loc *pathname.Location) bool {
 	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false

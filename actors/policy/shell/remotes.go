@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// remote describes the repository with which a git command exchanges commits. The argument remote is the
-// repository as the command names it, and name is its name for people. If nod knows the repository's host and
-// path, the result has them too, as in "origin at github.com/ann/app"; otherwise it is name.
+// remote describes the repository with which a git command exchanges commits. The string remote is the
+// repository as the command names it, and name is its name for people. If nod knows where the repository is,
+// the result says so, as in "origin at github.com/ann/app". Otherwise the result is name.
 func (t *targets) remote(argv []string, remote, name string) string {
 	if name != remote || t.lost || commands.HasGlobals(argv) || t.facts.changesRemotes(remote == commands.DefaultRemote) {
 		return name

@@ -85,9 +85,9 @@ func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) 
 	}
 }
 
-// programHostResolved describes the requests that the host no longer waits for after the signal c. It
-// is for hosts that do not ask their own user while their hook runs, because such a host waits for no
-// request of its hooks after a signal.
+// programHostResolved describes the requests that the host no longer waits for after the signal c. It is for
+// a host that does not ask its own user while its hook runs. After a signal, such a host waits for no request
+// of its hooks.
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

@@ -221,10 +221,10 @@ func (g *gate) fromServer(line []byte) error {
 
 var errUnasked = errors.New("it answers no request that the server has")
 
-// note records the messages of the server that concern the gate. If it returns an error, the client must
-// not get the message. A response must have the id of a request that the server has not answered. Some
-// clients take the id "1" for 1, and would take a response to no request for the response to a call that
-// nod has not decided.
+// note records the messages of the server that concern the gate. If it returns an error, the client must not
+// get the message. A response must have the id of a request that the server has not answered. Some clients
+// take the id "1" for 1. Such a client could take a response without a request for the response to a call
+// that nod has not decided.
 func (g *gate) note(m message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

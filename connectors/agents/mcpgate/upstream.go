@@ -43,8 +43,9 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// Run connects pass to the server. pass writes messages to in and reads messages from out, one a line,
-// as from a server on standard input and output. out ends after pass has closed in, or when ctx ends.
+// Run connects the function pass to the server. pass writes messages to in and reads messages from out, one a
+// line, as from a server on standard input and output. The reader out ends after pass has closed in, or when
+// ctx ends.
 func (u *Upstream) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Reader)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -171,8 +171,8 @@ func (j *Job) namesOwner() error {
 	return fmt.Errorf("match does not name your own repositories, and %s gives tokens to everyone's: add repository_owner_id or repository (GitHub), namespace_id or project_path (GitLab)", j.Issuer)
 }
 
-// beside returns an error if both jobs could give one name to different bearers, unless both have the
-// name written out.
+// beside returns an error if the two jobs could give the same name to different bearers. Two jobs may have
+// the same name if both names are without a claim.
 func (j *Job) beside(other *Job) error {
 	if j.Issuer == other.Issuer && j.CAFile != other.CAFile {
 		return fmt.Errorf("the issuer %s has two values of ca_file: give it one", j.Issuer)

@@ -14,8 +14,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// admittedFor is the longest time until a client has to show its token again: changed settings and
-// withdrawn keys then count for it too.
+// admittedFor is the longest time until a client must show its token again. At that time, changed settings
+// and withdrawn keys apply to the client.
 const admittedFor = time.Hour
 
 // Service checks tokens against settings.

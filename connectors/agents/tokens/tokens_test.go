@@ -283,8 +283,8 @@ func TestAnIssuerThatDoesNotReplyAdmitsNobody(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A key that an issuer has withdrawn admits nobody for longer than 20 minutes, even if no token with
-// another key makes nod ask.
+// If an issuer withdraws a key, tokens of that key are refused after 20 minutes at the latest, even if no
+// other token makes nod read the issuer's keys.
 func TestAWithdrawnKeyEnds(t *testing.T) {
 	i := tokenstest.New(t)
 	s := service(t, i, web)

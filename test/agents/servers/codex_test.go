@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestCodexAppServer: a client controls Codex through nod's sidecar. A command that a person
-// allows runs. A command that a person denies does not run, and the model gets the denial.
+// TestCodexAppServer runs a client that controls Codex through nod codex-app-server. A command that
+// a person allows runs. A command that a person denies does not run, and the model gets the denial.
 func TestCodexAppServer(t *testing.T) {
 	path := program(t, npm.Codex)
 	m := newModel(t)

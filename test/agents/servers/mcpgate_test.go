@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestMCPGate: the inspector's command line calls a tool of the official filesystem server through nod mcp
-// gate. The file is written if a person allows the call, and not if a person denies it.
+// TestMCPGate runs the MCP inspector, which calls a tool of the official filesystem server through nod mcp
+// gate. The tool writes its file after an allow, and not after a denial.
 func TestMCPGate(t *testing.T) {
 	inspector, server := program(t, npm.Inspector), program(t, npm.Filesystem)
 	n := startNod(t)
@@ -30,7 +30,7 @@ func TestMCPGate(t *testing.T) {
 			"--method", "tools/call", "--tool-name", "write_file", "--tool-arg", "path="+file, "--tool-arg", "content=x")
 		said := make(chan string, 1)
 		go func() {
-			out, _ := call.CombinedOutput() // the output tells the result, also of a failed call
+			out, _ := call.CombinedOutput() // the test reads the output, so the exit code does not matter
 			said <- string(out)
 		}()
 		r := n.pending(t, c.answer[0])

@@ -16,11 +16,11 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// With the settings from nod install, OpenCode asks for permission, and nod opencode answers. A command
+// With the settings of nod install, OpenCode asks for permission, and nod opencode answers. A command
 // that a person allows runs. A command that a person denies does not run, and the model gets the reason.
 func TestOpenCode(t *testing.T) { openCode(t, npm.OpenCode, "OpenCode") }
 
-// Kilo grew out of OpenCode, with the same settings and server.
+// Kilo is based on OpenCode, with the same settings and server.
 func TestKilo(t *testing.T) { openCode(t, npm.Kilo, "Kilo") }
 
 func openCode(t *testing.T, agent npm.Agent, title string) {
@@ -60,7 +60,7 @@ func openCode(t *testing.T, agent npm.Agent, title string) {
 	}{
 		{"touch ran-%d && echo done", []string{"allow"}, true, "done"},
 		{"touch ran-%d && echo done", []string{"deny", "-m", "use make"}, false, "use make"},
-		{"cat .env", []string{"deny", "-m", "use no secrets"}, false, "use no secrets"}, // Kilo's own list allows cat
+		{"cat .env", []string{"deny", "-m", "use no secrets"}, false, "use no secrets"}, // Kilo's own rules allow cat
 	} {
 		file := fmt.Sprintf("ran-%d", i)
 		m.runs(strings.ReplaceAll(c.line, "%d", strconv.Itoa(i)))
@@ -77,7 +77,7 @@ func openCode(t *testing.T, agent npm.Agent, title string) {
 		} else {
 			assert.NoFileExists(t, filepath.Join(project, file))
 		}
-		turn := n.pending(t, session.ID) // the turn is over
+		turn := n.pending(t, session.ID) // the question at the end of the turn
 		assert.Equal(t, schemas.KindQuestion, turn.Kind)
 		assert.JSONEq(t, `{"message":"ok"}`, string(turn.ActionDetails))
 		out, err = n.command("answer", turn.PendingID, nextPrompt).CombinedOutput()

@@ -34,7 +34,7 @@ const patience = time.Minute
 // nextPrompt is a person's reply to the end of a turn.
 const nextPrompt = "thanks, now rest"
 
-// program returns the path of a real agent program. If NOD_TEST_AGENTS is not set, it skips the test.
+// program returns the path of a real agent program. If NOD_TEST_AGENTS is not set, program skips the test.
 func program(t *testing.T, agent npm.Agent) string {
 	t.Helper()
 	dir := os.Getenv(npm.OptIn)
@@ -46,8 +46,7 @@ func program(t *testing.T, agent npm.Agent) string {
 	return path
 }
 
-// started starts a process and waits until it prints a line that matches pattern. It returns the
-// match.
+// started starts a process, waits until it prints a line that matches pattern, and returns the match.
 func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	t.Helper()
 	out, err := c.StdoutPipe()
@@ -73,7 +72,7 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	return ""
 }
 
-// nodProcess is a running nod: its program and its data directory.
+// nodProcess is a running nod, with the paths of its program and its data directory.
 type nodProcess struct{ path, dir string }
 
 func startNod(t *testing.T) nodProcess {
@@ -123,15 +122,15 @@ func post(t *testing.T, url string, body, into any) {
 	}
 }
 
-// model is a fake language model with OpenAI's Chat Completions and Responses APIs. It calls the
-// agent's shell tool with one command. When it gets the result, or nextPrompt, it ends its turn.
+// model is a fake language model with OpenAI's Chat Completions and Responses APIs. It calls the agent's
+// shell tool with one command. When it gets the command's result or the text nextPrompt, it ends its turn.
 type model struct {
 	url     string
 	results chan string
 
 	mu      sync.Mutex
 	command string
-	where   string // in the Responses API, the directory in which the command is to run
+	where   string // the working directory of the command, in the Responses API only
 }
 
 func newModel(t *testing.T) *model {
@@ -148,7 +147,7 @@ func (m *model) runs(command string) {
 	m.command = command
 }
 
-// heard waits for the result of the command. It returns the result as the agent sent it to the model.
+// heard waits for the result of the command, and returns the result as the agent sent it.
 func (m *model) heard(t *testing.T) string {
 	t.Helper()
 	select {

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Agent is a test's agent, which sends requests over its own connection.
+// Agent is an agent of a test. It sends requests over its own connection.
 type Agent struct {
 	*Env
 	Name  string
@@ -17,7 +17,7 @@ type Agent struct {
 	Asker *bus.Asker
 }
 
-// Agent returns the agent with this name: ada, ben or local, because only these have keys.
+// Agent returns the agent with this name. The name is ada, ben or local, because only these agents have keys.
 func (e *Env) Agent(name string) *Agent {
 	e.T.Helper()
 	if a := e.agents[name]; a != nil {
@@ -28,13 +28,13 @@ func (e *Env) Agent(name string) *Agent {
 	return e.agents[name]
 }
 
-// Question is a request that was sent, and the agent that sent it.
+// Question is a sent request with its agent.
 type Question struct {
 	*bus.OpenRequest
 	Agent *Agent
 }
 
-// Asks sends a request, which must stay pending.
+// Asks sends a request and requires that it stays pending.
 func (a *Agent) Asks(r schemas.Request) *Question {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(a.Ctx, r)
@@ -46,7 +46,7 @@ func (a *Agent) Asks(r schemas.Request) *Question {
 	return q
 }
 
-// Gets sends a request, which must be decided at once, and returns the decision.
+// Gets sends a request, requires that it is decided at once, and returns the decision.
 func (a *Agent) Gets(r schemas.Request) schemas.Decision {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(a.Ctx, r)
@@ -55,14 +55,14 @@ func (a *Agent) Gets(r schemas.Request) schemas.Decision {
 	return (&Question{asked, a}).Hears()
 }
 
-// Refused sends a request, which nod must refuse with this code.
+// Refused sends a request, and requires that nod refuses it with this code.
 func (a *Agent) Refused(r schemas.Request, code schemas.Code) *schemas.Error {
 	a.T.Helper()
 	_, err := a.Asker.Submit(a.Ctx, r)
 	return a.Refusal(err, code)
 }
 
-// Sends sends a request as one message, without the retries of Asker, and returns the reply.
+// Sends sends a request in one message, without Asker's retries, and returns the reply.
 func (a *Agent) Sends(r schemas.Request, rejoin bool) (bus.Reply, error) {
 	r.Type, r.Rejoin, r.CreatedAt = schemas.TypeRequest, rejoin, time.Now().UTC()
 	return a.Conn.Call(a.Ctx, schemas.RequestSubject(a.Name, r.SessionID, r.PendingID), r)
@@ -84,7 +84,7 @@ func (q *Question) Hears() schemas.Decision {
 	return d
 }
 
-// Ends waits for the decision, which must have this outcome, and returns it.
+// Ends waits for the decision, requires this outcome, and returns the decision.
 func (q *Question) Ends(outcome schemas.Outcome) schemas.Decision {
 	q.Agent.T.Helper()
 	d := q.Hears()
@@ -92,7 +92,7 @@ func (q *Question) Ends(outcome schemas.Outcome) schemas.Decision {
 	return d
 }
 
-// Refusal returns the nod error in err, which must have this code and a text of one line.
+// Refusal returns the nod error in err. It requires that the error has this code and a text of one line.
 func (e *Env) Refusal(err error, code schemas.Code) *schemas.Error {
 	e.T.Helper()
 	var refused *schemas.Error
@@ -102,7 +102,7 @@ func (e *Env) Refusal(err error, code schemas.Code) *schemas.Error {
 	return refused
 }
 
-// Detaches sends a request and then detaches it, as a hook does if its host stops waiting.
+// Detaches sends a request and then detaches it, as a hook does when its host stops waiting.
 func (a *Agent) Detaches(r schemas.Request) *Question {
 	a.T.Helper()
 	q := a.Asks(r)
@@ -110,7 +110,7 @@ func (a *Agent) Detaches(r schemas.Request) *Question {
 	return q
 }
 
-// Holds asks the engine for one of the agent's sessions with its grants.
+// Holds asks the engine for one of the agent's sessions, with the session's grants.
 func (a *Agent) Holds(session string) (s schemas.Session, err error) {
 	err = a.Conn.CallInto(a.Ctx, schemas.SessionSubject(a.Name), schemas.Query{Type: schemas.TypeQuery, SessionID: session}, &s)
 	return s, err

@@ -31,8 +31,8 @@ func (l *Ledger) Times(key string, revision uint64) int {
 	return l.heard[fmt.Sprintf("%s@%d", key, revision)]
 }
 
-// Carrier registers a worker of the connector tg, which takes all prompts from the queue and
-// counts those for Ann. The settings must be WithCarrier.
+// Carrier registers a worker of the connector tg. The worker takes all prompts from the queue and counts
+// those for Ann. The settings must be WithCarrier.
 func (e *Env) Carrier() *Ledger {
 	e.T.Helper()
 	var shown Ledger
@@ -51,7 +51,7 @@ func (e *Env) Carrier() *Ledger {
 	return &shown
 }
 
-// Viewer subscribes as a viewer, and counts the prompts that it receives.
+// Viewer subscribes as a viewer, and counts the prompts that arrive.
 func (e *Env) Viewer() *Ledger {
 	e.T.Helper()
 	var seen Ledger

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Document returns the text of a file, named by its path from the root of the repository.
+// Document returns the text of a file. The path of the file begins at the root of the repository.
 func Document(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("../..", name))

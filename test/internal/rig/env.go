@@ -25,9 +25,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Env is a whole nod in this process: a server with keys for all roles, and any number of
-// engines, agents and people. A test starts, stops and breaks these parts. The methods fail the
-// test at the first unexpected error.
+// Env is a whole nod in the test's process: a server with keys for all roles, and any number of engines,
+// agents and people. A test starts, stops and breaks these parts. Each method fails the test at the first
+// unexpected error.
 type Env struct {
 	*require.Assertions
 	T       *testing.T
@@ -35,15 +35,15 @@ type Env struct {
 	Dir     string
 	Keys    *roles.Keys
 	Server  *bus.Server
-	grouped bool       // the server groups its syncs, so engines must connect within the process
+	grouped bool       // the server syncs many messages at once, so engines must connect within the process
 	mu      sync.Mutex // guards conns, because several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
 	Store   *bus.Store // the stores, opened with an engine's key
 	Raw     jetstream.JetStream
 	Engines []*Node
-	Workers []func() // functions that stop workers of channels; a worker stops at once only if an engine serves it
-	Wires   []func() // functions that close proxies and connections before the server closes
+	Workers []func() // stop the workers of channels; a worker stops at once only if an engine serves it
+	Wires   []func() // close proxies and connections before the server closes
 }
 
 // Node is one running engine.
@@ -62,14 +62,14 @@ type Setup struct {
 	// BeforeSync is called before each sync of the server, as in bus.EmbedOptions.
 	BeforeSync func(stream string) error
 	Engines    int
-	Port       int // the port of the server; a later server can have the same port
+	Port       int // the server's port, so that a later server can have the same port
 }
 
-// OverTheNetwork lets engines reach the stores through a Wire. Such a server cannot group its
-// syncs, and syncs at an interval.
+// OverTheNetwork lets engines reach the stores through a Wire. The server then syncs at an interval, because
+// only engines within the process allow it to sync many messages at once.
 func OverTheNetwork(s *Setup) { s.sync = time.Second }
 
-// Start starts a whole nod, which ends with the test.
+// Start starts a whole nod. The end of the test stops it.
 func Start(t *testing.T, change ...func(*Setup)) *Env {
 	t.Helper()
 	s := Setup{Settings: Everybody, Engines: 1, sync: bus.SyncGroup}
@@ -88,8 +88,8 @@ func Start(t *testing.T, change ...func(*Setup)) *Env {
 	return e
 }
 
-// Up starts the server and its engines. The first engine applies the settings before the others
-// start, so that these read them at their start.
+// Up starts the server and its engines. The first engine applies the settings before the other engines start
+// and read them.
 func (e *Env) Up(s Setup) {
 	e.T.Helper()
 	users, err := e.Keys.Users()
@@ -110,8 +110,8 @@ func (e *Env) Up(s Setup) {
 	}
 }
 
-// Engine starts one more engine. It has its own connections unless o sets Edge and Store, and
-// accepts settings of the connectors telegram and voice unless o sets Channels.
+// Engine starts a further engine. The engine has its own connections unless o sets Edge and Store. It accepts
+// settings of the connectors telegram and voice unless o sets Channels.
 func (e *Env) Engine(o engine.Options) *Node {
 	e.T.Helper()
 	n := &Node{env: e, Actors: actors.NewSystem(Quiet())}
@@ -135,7 +135,7 @@ func (e *Env) Engine(o engine.Options) *Node {
 	return n
 }
 
-// Halt stops an engine, its actors and its connections, in the order in which a process does.
+// Halt stops an engine, its actors and its connections in the same order as a process of nod.
 func (n *Node) Halt() {
 	if n.Engine == nil {
 		return
@@ -169,8 +169,8 @@ func (e *Env) Down() {
 	e.NoError(e.Server.Close())
 }
 
-// Quiet returns a logger that drops everything, because tests provoke errors. If NOD_TEST_LOG
-// is set, it logs to stderr.
+// Quiet returns a logger that drops everything, because tests provoke errors. If NOD_TEST_LOG is set, the
+// logger writes to stderr.
 func Quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -178,8 +178,8 @@ func Quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// Dial opens a new connection in a role. If the server groups its syncs, an engine connects
-// within the process.
+// Dial opens a new connection in a role. An engine connects within the process if the server syncs many
+// messages at once.
 func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	e.T.Helper()
 	o := bus.Options{URL: url, Name: id.String(), Creds: e.Keys.Path(id), Inbox: id.InboxPrefix(), Log: Quiet()}
@@ -191,7 +191,7 @@ func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	return c
 }
 
-// Conn returns the shared connection of a test in a role.
+// Conn returns the test's shared connection in a role.
 func (e *Env) Conn(id roles.ID) *bus.Conn {
 	e.T.Helper()
 	e.mu.Lock()
@@ -202,7 +202,7 @@ func (e *Env) Conn(id roles.ID) *bus.Conn {
 	return e.conns[id]
 }
 
-// openRaw opens JetStream with the key of nod's owner, so that a test can cause faults.
+// openRaw opens JetStream with the key of nod's owner, with which a test can cause faults.
 func (e *Env) openRaw() {
 	e.T.Helper()
 	var err error
@@ -221,7 +221,7 @@ func (e *Env) RawConn(id roles.ID) *nats.Conn {
 	return nc
 }
 
-// LoseTimer removes the timer of a pending record, as a fault; no engine does this.
+// LoseTimer removes the timer of a pending record. No engine does this, so it simulates a fault.
 func (e *Env) LoseTimer(key string) {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
@@ -238,7 +238,7 @@ func (e *Env) Armed() []string {
 	return keys
 }
 
-// Timer returns the time at which a record's timer is to fire, in the stored form.
+// Timer returns the time at which a record's timer fires, as the broker stores it.
 func (e *Env) Timer(key string) string {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
@@ -248,7 +248,7 @@ func (e *Env) Timer(key string) string {
 	return strings.TrimPrefix(msg.Header.Get("Nats-Schedule"), "@at ")
 }
 
-// timerKey returns the key of a record's timer: the record's question token or, without a
+// timerKey returns the key of a record's timer. This is the record's question token or, if the record has no
 // token, the id of its request.
 func (e *Env) timerKey(key string) string {
 	e.T.Helper()
@@ -256,7 +256,7 @@ func (e *Env) timerKey(key string) string {
 	return schemas.Key(session, cmp.Or(e.Stored(key).Record.Question, id))
 }
 
-// Arms arms a record's timer for another event than the record's next event.
+// Arms arms a record's timer for an event that is not the record's next event.
 func (e *Env) Arms(key string, event schemas.Event) {
 	e.T.Helper()
 	entry := e.Stored(key)
@@ -272,7 +272,7 @@ func (e *Env) Stored(key string) bus.Entry {
 	return entry
 }
 
-// Kept returns the keys of all stored records, also of decided ones.
+// Kept returns the keys of all stored records, pending and decided.
 func (e *Env) Kept() (keys []string) {
 	e.T.Helper()
 	e.NoError(e.Store.Records.Scan(e.Ctx, "", 0, func(r bus.ScannedRecord) bool {
@@ -282,7 +282,7 @@ func (e *Env) Kept() (keys []string) {
 	return keys
 }
 
-// NothingStored requires that neither a record nor a timer is stored.
+// NothingStored requires that the store has neither a record nor a timer.
 func (e *Env) NothingStored() {
 	e.T.Helper()
 	e.Empty(e.Kept())
@@ -312,7 +312,7 @@ func (e *Env) Apply(settings string) uint64 {
 	return state.Revision
 }
 
-// Me returns the user name with which nod's commands answer at the terminal.
+// Me returns the user name under which nod's commands answer at the terminal.
 func Me(t *testing.T) string {
 	t.Helper()
 	u, err := user.Current()
@@ -330,8 +330,7 @@ func (e *Env) LoggedOf(kind schemas.LogKind) int {
 	return n
 }
 
-// StopOutbox pauses the outbox. The outbox then has no effects; only calls that return a decision
-// still do what the outbox would do.
+// StopOutbox pauses the outbox. Only calls that return a decision then still do what the outbox would do.
 func (e *Env) StopOutbox() {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")

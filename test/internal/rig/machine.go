@@ -21,14 +21,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Machine is a data directory and the nod process that runs on it.
+// Machine is a data directory with the nod process that runs on it.
 type Machine struct {
 	T   *testing.T
 	Dir string
 	Nod string
 	Up  *exec.Cmd
-	Env []string // further environment variables of its commands, as NAME=VALUE
-	// Errs is the stderr of nod up. It may be read only after nod up has ended.
+	Env []string // further environment variables of the machine's commands, as NAME=VALUE
+	// Errs is the stderr of nod up. A test may read it only after nod up has ended.
 	Errs bytes.Buffer
 }
 
@@ -61,20 +61,20 @@ func (m *Machine) StartNod(args ...string) {
 	m.T.Cleanup(m.Kill)
 }
 
-// Kill kills nod up, which then cannot shut down in order.
+// Kill kills nod up, so that it cannot shut down in order.
 func (m *Machine) Kill() {
 	_ = m.Up.Process.Kill() // Kill fails if the process has ended
 	_ = m.Up.Wait()
 }
 
-// Run runs a nod command, and returns its output and exit code. After two minutes it kills the
-// command, so that a test fails, and does not hang, if the command waits for an answer.
+// Run runs a nod command, and returns its output and exit code. After two minutes Run kills the command, so
+// that a command that waits for an answer fails the test instead of blocking it.
 func (m *Machine) Run(args ...string) (stdout, stderr string, code int) {
 	c := m.Command(args...)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	require.NoError(m.T, testprogram.Start(c))
-	late := time.AfterFunc(4*Patience, func() { _ = c.Process.Kill() }) // the command may have just ended
+	late := time.AfterFunc(4*Patience, func() { _ = c.Process.Kill() }) // Kill fails if the command has just ended
 	defer late.Stop()
 	err := c.Wait()
 	if _, ok := err.(*exec.ExitError); err != nil && !ok {
@@ -83,12 +83,12 @@ func (m *Machine) Run(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), c.ProcessState.ExitCode()
 }
 
-// Ask returns the arguments of a nod ask for a call that no rule decides.
+// Ask returns the arguments of nod ask for a call that no rule decides.
 func Ask(session, id string) []string {
 	return []string{"ask", "--session", session, "--id", id, "--tool", "Frobnicate", "--input", `{"n":1}`, "--json"}
 }
 
-// Soon polls the running nod, as its terminal, until the condition is true. Starting a nod
+// Soon polls the running nod, over its own connection as the terminal, until the condition is true. A nod
 // command for each poll would need far more CPU.
 func (m *Machine) Soon(holds func(ctx context.Context, d *connector.Desk) bool) {
 	m.T.Helper()
@@ -101,8 +101,7 @@ func (m *Machine) Soon(holds func(ctx context.Context, d *connector.Desk) bool) 
 	require.Eventually(m.T, func() bool { return holds(ctx, desk) }, time.Minute, Tick)
 }
 
-// Pending waits for a pending request of a session, or of any session if session is empty, and
-// returns its id.
+// Pending waits for a pending request of a session, and returns its id. An empty session means any session.
 func (m *Machine) Pending(session string) (id string) {
 	m.T.Helper()
 	m.Soon(func(ctx context.Context, d *connector.Desk) bool {
@@ -125,8 +124,7 @@ func (m *Machine) Shown(id string, holds func(schemas.Prompt) bool) {
 	})
 }
 
-// Asked runs nod ask without waiting for the decision, and returns the receipt. The request
-// must stay pending.
+// Asked runs nod ask --async, requires that the request stays pending, and returns the receipt.
 func (m *Machine) Asked(t *testing.T, id string, args ...string) schemas.Receipt {
 	t.Helper()
 	out, stderr, code := m.Run(append([]string{"ask", "--id", id, "--async", "--json"}, args...)...)

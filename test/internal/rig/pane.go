@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Pane is a tmux terminal that runs one program.
+// Pane is a terminal of tmux that runs one program.
 type Pane struct {
 	*require.Assertions
 	T      *testing.T
@@ -21,8 +21,8 @@ type Pane struct {
 	height int
 }
 
-// NewPane runs a shell command with nod's environment in a new terminal. The screen stays
-// readable after the command has ended. Without tmux the test is skipped or, in CI, fails.
+// NewPane runs a shell command in a new terminal, with nod's environment. The screen stays readable after the
+// command has ended. If tmux is missing, NewPane skips the test, or fails it in CI.
 func (m *Machine) NewPane(t *testing.T, width, height int, command string) *Pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -62,8 +62,7 @@ func (p *Pane) Shows(text string) {
 	p.Until(func() bool { return strings.Contains(p.Screen(), text) }, text)
 }
 
-// Until waits for a condition. If the condition does not come true in time, the test fails with
-// the text what.
+// Until waits for a condition. If it is not true in time, the test fails with the text what.
 func (p *Pane) Until(holds func() bool, what string) {
 	p.T.Helper()
 	if !p.Within(Patience, holds) {
@@ -71,8 +70,7 @@ func (p *Pane) Until(holds func() bool, what string) {
 	}
 }
 
-// Within polls until a condition is true or patience has passed, and reports whether it is
-// true.
+// Within polls a condition until it is true or patience has passed, and reports whether it is true.
 func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 	end, looks := time.NewTimer(patience), time.NewTicker(Tick)
 	defer looks.Stop()
@@ -86,14 +84,14 @@ func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 	return true
 }
 
-// Types sends keys, in the form of tmux send-keys.
+// Types sends keys, which have the names that tmux send-keys uses.
 func (p *Pane) Types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
 
-// Records makes the terminal append to a file, from now on, all bytes that its program writes.
+// Records makes the terminal copy all further output of its program to a file.
 func (p *Pane) Records(file string) { p.does("pipe-pane", "-o", "cat >> "+file) }
 
 // Coloured returns the text on the screen with its escape sequences.
 func (p *Pane) Coloured() string { return p.does("capture-pane", "-p", "-e") }
 
-// Close closes the terminal. Programs that run in it get the signal SIGHUP.
+// Close closes the terminal. Its programs get the signal SIGHUP.
 func (p *Pane) Close() { p.does("kill-server") }

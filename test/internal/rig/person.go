@@ -6,7 +6,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is a user of one connector, who answers through its desk.
+// Person is a user of one connector, who answers through that connector's desk.
 type Person struct {
 	*Env
 	*connector.Desk
@@ -25,7 +25,7 @@ func (e *Env) Person(connectorName, userID string) *Person {
 	return &Person{e, connector.NewDesk(e.Conn(roles.ConnectorID(connectorName)), connectorName), connectorName, userID}
 }
 
-// Says answers a request with an option, once, and returns the reply.
+// Says answers a request with an option, and returns the reply.
 func (p *Person) Says(q *Question, option string) (schemas.Decision, error) {
 	return p.Answer(p.Ctx, p.AnswerTo(q, option))
 }
@@ -38,18 +38,17 @@ func (p *Person) AnswerTo(q *Question, option string) schemas.Answer {
 	}
 }
 
-// SaysOf is Says for an answer to a prompt that counted this many calls.
+// SaysOf is like Says, for a prompt that counted this many calls.
 func (p *Person) SaysOf(q *Question, option string, calls int) (schemas.Decision, error) {
 	a := p.AnswerTo(q, option)
 	a.Waiters = calls
 	return p.Answer(p.Ctx, a)
 }
 
-// Allows allows a request once. The test fails if the engine refuses the answer, for example
-// because the request was denied before.
+// Allows allows a request once, and requires that the engine accepts the answer.
 func (p *Person) Allows(q *Question) schemas.Decision { p.T.Helper(); return p.must(q, "allow_once") }
 
-// Denies denies a request once. The test fails if the engine refuses the answer.
+// Denies denies a request once, and requires that the engine accepts the answer.
 func (p *Person) Denies(q *Question) schemas.Decision { p.T.Helper(); return p.must(q, "reject_once") }
 
 func (p *Person) must(q *Question, option string) schemas.Decision {
@@ -59,8 +58,8 @@ func (p *Person) must(q *Question, option string) schemas.Decision {
 	return d
 }
 
-// Does sends one presence message: a client joins, renews its lease, leaves, or takes or
-// releases the input lock.
+// Does sends one presence message, by which a client joins, renews its lease, leaves, or takes or releases
+// the input lock.
 func (p *Person) Does(op schemas.PresenceOp, session, client, kind string) schemas.Lock {
 	p.T.Helper()
 	lock, err := p.Hold(p.Ctx, schemas.Presence{
@@ -70,8 +69,8 @@ func (p *Person) Does(op schemas.PresenceOp, session, client, kind string) schem
 	return lock
 }
 
-// Remembers allows a request with a grant for later calls in scope. The number seconds is the
-// duration of the grant; 0 means that the grant does not end by itself.
+// Remembers allows a request with a grant for later calls in scope. The grant lasts for this number of
+// seconds; 0 means that it does not end by itself.
 func (p *Person) Remembers(q *Question, scope schemas.Scope, seconds int) schemas.Decision {
 	p.T.Helper()
 	a := p.AnswerTo(q, "allow_once")

@@ -21,8 +21,7 @@ func Call(tool, session, id string) schemas.Request {
 	}
 }
 
-// Shell returns a call of a shell command in a project. A person can also allow later calls of
-// this kind.
+// Shell returns a call of a shell command in a project. A person can also allow later calls of the same kind.
 func Shell(session, id, command string) schemas.Request {
 	r := Call("Bash", session, id)
 	r.ActionType, r.Project = schemas.ActionCommand, "/app"

@@ -1,7 +1,6 @@
-// Package rig is the equipment of nod's own tests: a whole nod in the test's process (Env) or
-// as a process (Machine), the agents and approvers of each, a proxy that breaks connections
-// (Wire), and a terminal (Pane). A helper that only one test directory uses is in that
-// directory.
+// Package rig has the parts that nod's own tests share: a whole nod in the test's process (Env) or as a
+// process (Machine), agents and approvers for both, a proxy that breaks connections (Wire), and a terminal
+// (Pane). A helper for a single test directory is in that directory.
 package rig
 
 import (
@@ -17,17 +16,17 @@ import (
 // Binary is the path of the nod program that MainWithNod has built.
 var Binary string
 
-// Long is the flag -long: the storms run in their long form, as in .ci/run.
+// Long is the flag -long, which runs the storms in their long form, as .ci/run does.
 var Long = flag.Bool("long", false, "run the storms in their long form")
 
-// Main runs a package's tests, up to 16 parallel ones at a time, or as many as the flag -parallel says.
+// Main runs a package's tests. Up to 16 tests run in parallel, or as many as the flag -parallel says.
 func Main(m *testing.M) {
-	_ = flag.Set("test.parallel", "16") // the tests wait for deadlines more than they use a CPU
+	_ = flag.Set("test.parallel", "16") // tests wait for deadlines more than they use a CPU
 	flag.Parse()
 	os.Exit(m.Run())
 }
 
-// MainWithNod is Main for tests that run nod as a process. It builds nod first.
+// MainWithNod is like Main, for tests that run nod as a process. It first builds nod.
 func MainWithNod(m *testing.M) {
 	_ = flag.Set("test.parallel", "16")
 	flag.Parse()

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Everybody lets Ann and Bob answer every request. A rule allows the tool Lookup, and another
-// denies the tool Forbidden; no rule matches other tools.
+// Everybody lets Ann and Bob answer every request. Its rules allow the tool Lookup and deny the tool
+// Forbidden, and match no other tool.
 const Everybody = `{
 	"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
 	"approvers": {"people": [
@@ -18,21 +18,20 @@ const Everybody = `{
 	]}
 }`
 
-// Apart adds options to settings that do not have them: each request becomes a question of its
-// own, denials are not remembered, and phones and chats show all questions.
+// Apart adds options to settings, except those that the settings already have. With these options, each
+// request is a question of its own, nod remembers no denials, and phones and chats show all questions.
 func Apart(settings string) []byte {
 	var all map[string]json.RawMessage
 	permissions := map[string]json.RawMessage{"join_identical": []byte("false"), "remember_denials_seconds": []byte("0"), "open_prompts": []byte("0")}
 	if json.Unmarshal([]byte(settings), &all) != nil || all["permissions"] != nil && json.Unmarshal(all["permissions"], &permissions) != nil {
-		return []byte(settings) // these settings are not valid, and the engine refuses them
+		return []byte(settings) // the engine refuses these settings, because they are not valid
 	}
-	all["permissions"], _ = schemas.Encode(permissions) // decoded values can be encoded
+	all["permissions"], _ = schemas.Encode(permissions) // cannot fail, because the values were decoded from JSON
 	data, _ := schemas.Encode(all)
 	return data
 }
 
-// SomeOfIt lets Ann decide every request, and Bob requests of ada in one project, up to medium
-// risk.
+// SomeOfIt lets Ann decide every request. Bob may decide requests of ada in one project, up to medium risk.
 const SomeOfIt = `{
 	"permissions": {"ask": ["Deploy"]},
 	"approvers": {"people": [
@@ -50,13 +49,13 @@ func AtTheTerminal(t *testing.T) func(*Setup) {
 	}
 }
 
-// Ann returns the identity of the approver at the terminal, as the sender of a message.
+// Ann returns the sender of messages from the approver at the terminal.
 func Ann() schemas.From { return schemas.From{UserID: "ann"} }
 
-// WithCarrier is Everybody with a second identity for Ann, on the carrier tg.
+// WithCarrier is Everybody with a second identity of Ann, on the carrier tg.
 var WithCarrier = strings.Replace(Everybody, `"user_id": "ann"}`, `"user_id": "ann"}, {"connector": "tg", "user_id": "1001"}`, 1)
 
-// Rules returns the settings of Everybody with other rules: allow and deny each name a tool, or
+// Rules returns the settings of Everybody with other rules. The strings allow and deny each name a tool, or
 // are empty for no rule.
 func Rules(allow, deny string) string {
 	list := func(tool string) []string { return strings.Fields(tool) }

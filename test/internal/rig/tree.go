@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Tree makes a directory with the subdirectories "in" and "out", and returns it. Links below
-// "in" lead to "out", to a file in "out" that does not exist yet, and to nothing.
+// Tree makes a directory with the subdirectories "in" and "out", and returns it. Symbolic links below "in"
+// lead to "out", to a missing file in "out", and to a missing path elsewhere.
 func Tree(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

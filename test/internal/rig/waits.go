@@ -12,13 +12,13 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Patience is how long a test polls for a condition, and Tick is the interval of the polls.
+// Patience is the time for which a test polls a condition, and Tick is the interval of the polls.
 const (
 	Patience = 30 * time.Second
 	Tick     = 50 * time.Millisecond
 )
 
-// Soon polls a condition until the condition is true.
+// Soon polls a condition until it is true. If it does not become true within Patience, the test fails.
 func (e *Env) Soon(what string, holds func() bool) {
 	e.T.Helper()
 	e.Eventually(holds, Patience, 10*time.Millisecond, what)
@@ -36,9 +36,9 @@ func (e *Env) Passed(at time.Time) {
 	}
 }
 
-// Heard waits until every engine of the test reports at least this revision under revisionName,
-// such as settings_revision, in its statistics. Unlike Owner.Follow, it also waits for an engine
-// that is too slow to reply, and it is done with the last engine's reply.
+// Heard waits until every engine of the test reports at least this revision in its statistics, under a name
+// such as settings_revision. Unlike Owner.Follow, Heard also waits for an engine that replies too slowly, and
+// returns as soon as the last engine has replied.
 func (e *Env) Heard(revisionName string, revision uint64) {
 	e.T.Helper()
 	running := 0
@@ -70,7 +70,7 @@ func (e *Env) Heard(revisionName string, revision uint64) {
 	})
 }
 
-// reported returns the id and a revision from the statistics of an engine.
+// reported returns an engine's id and its revision from the engine's statistics.
 func reported(statistics []byte, revisionName string) (id string, revision uint64) {
 	var stats micro.Stats
 	var data map[string]uint64
@@ -83,8 +83,8 @@ func reported(statistics []byte, revisionName string) (id string, revision uint6
 // OutboxIdle reports whether the outbox has handled all stored changes.
 func (e *Env) OutboxIdle() bool { return e.QueueIdle("KV_pending_permissions", "nod-outbox") }
 
-// QueueIdle reports whether a consumer has handled all messages of its stream. A consumer's count of
-// waiting messages lags behind the stream, so QueueIdle also looks for the newest message.
+// QueueIdle reports whether a consumer has handled all messages of its stream. It also looks for the newest
+// message, because the consumer's count of waiting messages lags behind the stream.
 func (e *Env) QueueIdle(stream, consumer string) bool {
 	c, err := e.Raw.Consumer(e.Ctx, stream, consumer)
 	if err != nil {

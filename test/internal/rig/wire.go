@@ -11,17 +11,17 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Wire is a TCP proxy between a client and the server. It can delay the server's messages, lose
-// the client's, and break all connections.
+// Wire is a TCP proxy between a client and the server. It can delay messages of the server, lose messages of
+// the client, and break all connections.
 type Wire struct {
 	URL string
 
 	mu     sync.Mutex
 	free   *sync.Cond
 	held   bool
-	marker []byte   // once the client has sent these bytes, the server's messages are delayed
-	lost   [][]byte // the client's messages whose subject contains one of these texts are lost
-	once   bool     // only the next matching message is lost
+	marker []byte   // when the client has sent these bytes, the wire delays the server's messages
+	lost   [][]byte // the wire loses the client's messages whose subject contains one of these texts
+	once   bool     // the wire loses only the next such message
 	heard  chan struct{}
 	conns  []net.Conn
 }
@@ -57,8 +57,8 @@ func (e *Env) Wire() *Wire {
 	return w
 }
 
-// carry copies bytes from one connection to the other until one of them closes. Before each
-// write it calls the parameter before, which may wait or change the bytes.
+// carry copies bytes from one connection to another until one of the two closes. Before each write it calls
+// the function before, which may wait or change the bytes.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()
@@ -101,8 +101,8 @@ func (w *Wire) wait([]byte) {
 	}
 }
 
-// HoldOn returns at once. When the client sends marker, the wire closes heard and delays the
-// server's messages, until Release or Cut is called.
+// HoldOn returns at once. When the client sends marker, the wire closes heard and delays the server's
+// messages until Release or Cut.
 func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,16 +110,16 @@ func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	return w.heard
 }
 
-// Lose loses the client's next message whose subject contains marker: it overwrites the marker,
-// so that the message has another subject.
+// Lose loses the client's next message whose subject contains marker. It overwrites the marker, so that the
+// message goes to another subject.
 func (w *Wire) Lose(marker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost, w.once = [][]byte{[]byte(marker)}, true
 }
 
-// LoseAll loses every message of the client whose subject contains one of the markers, from now
-// on. A call without markers ends this.
+// LoseAll loses each further message of the client whose subject contains one of the markers. A call without
+// markers ends the loss.
 func (w *Wire) LoseAll(markers ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,21 +129,21 @@ func (w *Wire) LoseAll(markers ...string) {
 	}
 }
 
-// HasLost reports whether the message for which Lose waits was lost.
+// HasLost reports whether the wire has lost the message that Lose names.
 func (w *Wire) HasLost() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lost == nil
 }
 
-// Hold delays the server's messages from now on.
+// Hold delays all further messages of the server.
 func (w *Wire) Hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = true
 }
 
-// Release passes the delayed messages on, and delays no further messages.
+// Release sends the delayed messages, and ends the delay.
 func (w *Wire) Release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,8 +162,8 @@ func (w *Wire) Cut() {
 	w.Release()
 }
 
-// AskedAgain counts the Await messages that agents send from now on, and returns a function
-// that returns the count.
+// AskedAgain counts the Await messages that agents send after the call. The returned function returns the
+// count.
 func (e *Env) AskedAgain() func() int64 {
 	e.T.Helper()
 	var n atomic.Int64

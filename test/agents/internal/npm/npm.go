@@ -8,16 +8,16 @@ import (
 	"path/filepath"
 )
 
-// OptIn is the environment variable with the directory for agent programs. If it is not set, tests
-// that need such programs are skipped.
+// OptIn is the environment variable that names the directory for agent programs. If it is not set, the
+// tests that need these programs are skipped.
 const OptIn = "NOD_TEST_AGENTS"
 
-// Agent is an agent program in one version of its npm package. Name is nod's name for the agent.
+// Agent is an agent program in one version of its npm package. The field Name is nod's name for the agent.
 type Agent struct {
 	Name, Package, Version, Program string
 }
 
-// These agents are for tests that do not use nod's hook. Each has one fixed version.
+// These agents are for tests without nod's hook. Each agent has one fixed version.
 var (
 	OpenCode = Agent{"opencode", "opencode-ai", "1.18.33", "opencode"}
 	Kilo     = Agent{"kilo", "@kilocode/cli", "7.7.7", "kilo"}
@@ -26,17 +26,16 @@ var (
 	Cline    = Agent{"cline", "cline", "3.0.65", "cline"}
 )
 
-// Inspector is the official MCP client for the command line, and Filesystem an official MCP server.
+// Inspector is the official command-line client for MCP, and Filesystem is an official MCP server.
 var (
 	Inspector  = Agent{"inspector", "@modelcontextprotocol/inspector", "2.12.0", "mcp-inspector"}
 	Filesystem = Agent{"filesystem", "@modelcontextprotocol/server-filesystem", "2026.8.31", "mcp-server-filesystem"}
 )
 
-// frameworks are the packages of agent frameworks, in the versions that the tests of adapters use.
+// frameworks lists the npm packages for the tests of adapters, with their versions.
 var frameworks = []string{"ai@7.0.173", "@openai/agents@0.20.0", "langchain@1.5.14", "@langchain/core", "@mastra/core@1.71.0", "zod"}
 
-// Frameworks installs the frameworks into a subdirectory of dir, if they are missing, and returns that
-// subdirectory.
+// Frameworks returns a subdirectory of dir with the frameworks. If they are missing, it installs them.
 func Frameworks(dir string) (string, error) {
 	dir = filepath.Join(dir, "frameworks-1")
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "ai")); err == nil {
@@ -52,8 +51,8 @@ func Frameworks(dir string) (string, error) {
 	return dir, nil
 }
 
-// In returns the path of the agent's program. If the program is not installed, In installs it into a
-// subdirectory of dir. Later runs use that installation.
+// In returns the path of the agent's program in a subdirectory of dir. If the program is missing, In
+// installs it. Later runs use that installation.
 func (a Agent) In(dir string) (string, error) {
 	dir = filepath.Join(dir, a.Name+"-"+a.Version)
 	path := filepath.Join(dir, "node_modules", ".bin", a.Program)
@@ -79,11 +78,10 @@ func (a Agent) In(dir string) (string, error) {
 	return path, nil
 }
 
-// OpenClaw is a package that needs a newer Node.js than the other agents.
+// OpenClaw is the npm package that needs a newer Node.js than the other agents.
 const OpenClaw = "openclaw"
 
-// NewNode returns a directory with a Node.js for OpenClaw. If it is missing, NewNode installs it into a
-// subdirectory of dir.
+// NewNode returns a subdirectory of dir with a Node.js for OpenClaw. If it is missing, NewNode installs it.
 func NewNode(dir string) (bin string, err error) {
 	path, err := Agent{"node", "node", "24", "node"}.In(dir)
 	return filepath.Dir(path), err
