@@ -166,7 +166,7 @@ const (
 	// inLastBlock counts the last 1/blockMargin of the newest block as full, because other messages may
 	// fill that part before the message is written.
 	blockMargin = 4
-	// lateWrite follows a write with an unknown outcome. Until it is over, the server may still store the
+	// lateWrite is how long after a write with an unknown outcome the server may still store the
 	// message.
 	lateWrite = time.Minute
 )

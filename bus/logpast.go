@@ -37,10 +37,10 @@ type PastEntries struct {
 	Begins  time.Time // when the log's oldest entry was stored
 }
 
-// Before reads entries that are older than the sequence before. It reads those of one session or, if
-// session is empty, those of all sessions. It looks at no more entries than most, or ten times as many
-// for one session, and returns the newest of them, no more than most. It leaves out entries that this
-// version of nod cannot read.
+// Before reads entries whose sequences are less than the argument before: those of one session or, if
+// session is empty, those of all sessions. It looks at up to as many entries as the argument most, or at
+// ten times as many for one session. It returns the newest of them, up to the number most, and leaves out
+// entries that this version of nod cannot read.
 func (l *Log) Before(ctx context.Context, before uint64, session string, most int) (p PastEntries, err error) {
 	err = retryOperation(ctx, "read the log", func(ctx context.Context) error {
 		p, err = l.readBefore(ctx, before, session, uint64(most))
@@ -127,8 +127,8 @@ func sinceTime(t time.Time) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t}
 }
 
-// From reads entries of some sessions from a sequence on, and returns no more entries than most. whole
-// means that there are no further entries.
+// From reads the entries of some sessions from a sequence on, up to the number most. whole means that
+// there are no further entries.
 func (l *Log) From(ctx context.Context, sequence uint64, sessions []string, most int) (entries []PastEntry, whole bool, err error) {
 	config := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: sequence}
 	return l.upTo(ctx, config, sessions, most)

@@ -37,8 +37,8 @@ type ScannedRecord struct {
 }
 
 // Scan calls f for the records of a session, or of all sessions if session is empty, in the order of
-// their last writes. Scan begins with the first revision greater than after. It ends when f returns
-// false, or after the last record.
+// their last writes. Scan begins with the first revision that is greater than the argument after. It ends
+// when f returns false, or after the last record.
 //
 // Scan finds every record whose last write was acknowledged before the scan began, on any replica. It may
 // find a record twice if the record is written during the scan. A caller must read a record again before

@@ -55,7 +55,7 @@ type Signer struct{ pair nkeys.KeyPair }
 func NewSigner(file []byte) (Signer, error) {
 	pair, err := nkeys.ParseDecoratedNKey(file)
 	if err != nil {
-		return Signer{}, fmt.Errorf("holds no nkey seed") // the library's error may quote the seed, so the error is left out
+		return Signer{}, fmt.Errorf("holds no nkey seed") // the error leaves out the library's error, which may quote the seed
 	}
 	return Signer{pair}, nil
 }

@@ -34,7 +34,7 @@ func revocations(t *testing.T, keys *roles.Keys, id roles.ID, now time.Time) jwt
 }
 
 func TestADirectoryIsForOneMode(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	plain := open(t, t.TempDir())
 	require.NoError(t, plain.Ensure(roles.First()...))
 	requireOneLine(t, plain.ForOperator(), "plain keys", "--data")
@@ -81,7 +81,7 @@ func readAll(t *testing.T, dir string) map[string]string {
 
 // If a command is killed while it makes the operator, the next command finishes the work.
 func TestAnUnfinishedOperatorIsCompleted(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	openOperator(t, dir)
 	whole := readAll(t, dir)
@@ -108,7 +108,7 @@ func TestAnUnfinishedOperatorIsCompleted(t *testing.T) {
 }
 
 func TestTheOperatorsTextsHoldNoSecret(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	require.NoError(t, keys.Ensure(everybody()...))
@@ -131,7 +131,7 @@ func TestTheOperatorsTextsHoldNoSecret(t *testing.T) {
 // Servers accept every user that a signing key has signed. The directory can therefore revoke a key whose
 // file was moved. Before that, it makes no second key with the same name.
 func TestAKeyIsRevokedWhereverItIs(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	ada := roles.AgentID("ada")
@@ -160,7 +160,7 @@ func TestAKeyIsRevokedWhereverItIs(t *testing.T) {
 }
 
 func TestAReplacedKeyIsRevokedAfterItsOverlap(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	keys := openOperator(t, t.TempDir())
 	ada := roles.AgentID("ada")
 	first, err := keys.Add(ada)
@@ -180,7 +180,7 @@ func TestAReplacedKeyIsRevokedAfterItsOverlap(t *testing.T) {
 
 // If two accounts were signed in the same second, a server could keep either of them.
 func TestNoTwoSignaturesAreOfOneSecond(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	issued := func() int64 {
@@ -198,7 +198,7 @@ func TestNoTwoSignaturesAreOfOneSecond(t *testing.T) {
 
 // Each seed may be kept elsewhere. What this seed need not sign still works.
 func TestSeedsMayBeKeptElsewhere(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	move := func(seed string) { require.NoError(t, os.Remove(filepath.Join(dir, "keys", "operator", seed+".nk"))) }
@@ -227,7 +227,7 @@ func TestSeedsMayBeKeptElsewhere(t *testing.T) {
 }
 
 func TestDamagedUsersAreRefused(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	require.NoError(t, keys.Ensure(roles.AgentID("ada"), roles.AgentID("bob")))
