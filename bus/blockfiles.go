@@ -242,7 +242,7 @@ func (b *blockFiles) syncNewNames() error {
 	if err := syncDir(b.dir); err != nil {
 		return err
 	}
-	if now.Sub(changed) > tick { // within a tick, a second change may leave the same time, so only an older time proves that there was none
+	if now.Sub(changed) > tick { // only a time older than a tick is kept, because a later change in the same tick could leave the time unchanged
 		b.named = changed
 	}
 	return nil

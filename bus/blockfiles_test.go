@@ -78,7 +78,7 @@ func TestDurabilityNamesEveryStream(t *testing.T) {
 	}
 }
 
-// If a stream's layout is unknown, the server syncs the stream, and the log says that.
+// If a stream's layout is unknown, the server itself syncs the stream, and the log has a warning.
 func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 	t.Parallel()
 	s, store := startForBlocks(t)
@@ -155,7 +155,7 @@ func TestAStreamThatOpensWhileTheServerCloses(t *testing.T) {
 	require.ErrorIs(t, s.syncs.of(store.Log.name).wait(t.Context(), 1), errServerClosed)
 }
 
-// The messages in which the server reports a failed disk lead to an error in Failed; see also test/power.
+// If the server's log reports a failed disk, the channel Failed gets an error; see also test/power.
 func TestTheServersMessagesAboutItsDiskAreReported(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{

@@ -72,7 +72,7 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
 	msg, err := c.exchange(ctx, subject, data)
-	if errors.Is(err, nats.ErrMaxPayload) { // a message can exceed the server's limit although its fields keep to theirs, because JSON escapes lengthen it
+	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes can lengthen a message beyond the server's limit, although each field keeps its own limit
 		return Reply{}, schemas.Errorf(schemas.CodeValidation, "the message takes %d bytes and the server accepts %d: shorten it", len(data), c.nc.MaxPayload())
 	}
 	if err != nil {

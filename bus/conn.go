@@ -58,7 +58,7 @@ var (
 	ErrRefused = errors.New("refused these credentials")
 )
 
-// Conn is one connection to the bus. If it breaks, it reconnects until it is closed, and calls wait as
+// Conn is one connection to the bus. A broken connection reconnects until it is closed, and calls wait as
 // long as their contexts allow. If the server is silent or does not serve calls, the connection changes
 // to another server within 10 s. It knows other servers from its address or from the announcements of the
 // current server.

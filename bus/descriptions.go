@@ -71,8 +71,8 @@ func storeConfigs(replicas int) []jetstream.StreamConfig {
 	return configs
 }
 
-// consumerConfig returns the configuration of a durable consumer of nod. Its AckWait may differ from the
-// engine's, which an engine sets when it opens the consumer.
+// consumerConfig returns the configuration of a durable consumer of nod. Its AckWait is provisional,
+// because an engine that opens the consumer sets its own.
 func consumerConfig(stream, consumer string) (config jetstream.ConsumerConfig, ok bool) {
 	const ackWait = 30 * time.Second
 	outbox, clock := outboxConfig(ackWait), clockConfig(ackWait)

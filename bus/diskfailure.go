@@ -8,7 +8,7 @@ import (
 
 // diskFailure receives the disk failures of an embedded server and passes on the first of them.
 type diskFailure struct {
-	room    *diskRoom  // after a failure for lack of room, room frees its reserve
+	room    *diskRoom  // frees its reserve after a failure for lack of room
 	dir     string     // the directory of the server's files
 	durable bool       // the server confirms a write only once the write is on disk
 	failed  chan error // receives the first failure

@@ -52,7 +52,7 @@ type diskRoom struct {
 	low     *lowDisk // why no new request is accepted; nil if requests are accepted
 
 	watch sync.WaitGroup
-	stop  context.CancelFunc // ends the checks of start
+	stop  context.CancelFunc // ends the checks that the method start has begun
 }
 
 // newDiskRoom allocates the reserve of a data directory, or takes over the reserve of an earlier server.
@@ -60,7 +60,7 @@ func newDiskRoom(dir string, log *slog.Logger) *diskRoom {
 	r := &diskRoom{dir: dir, log: log, measure: diskSpace, allocate: allocateFile}
 	_, total, err := r.measure(dir)
 	if err != nil {
-		return r // the size stays 0, with which every request is accepted
+		return r // with the size 0, every request is accepted
 	}
 	r.size = min(maxReserve, total/reserveShare)
 	info, err := os.Stat(r.path())
@@ -85,8 +85,8 @@ func (r *diskRoom) look() *lowDisk {
 	return r.low
 }
 
-// update measures the disk, and removes or allocates the reserve. To end a refusal, more room must be
-// free than at its beginning, by a quarter of the reserve, so that the state does not alternate. The
+// update measures the disk, and removes or allocates the reserve. A refusal of requests ends only when a
+// quarter of the reserve more is free than at its beginning, so that refusals do not alternate. The
 // caller holds mu, unless no other goroutine knows r.
 func (r *diskRoom) update() {
 	r.checked = time.Now()
@@ -155,7 +155,7 @@ func (r *diskRoom) report(now lowDisk) {
 // giveUp removes the reserve after a failed write, because the next server on this directory needs the
 // room to start.
 func (r *diskRoom) giveUp() {
-	if r == nil { // in a test of diskFailure
+	if r == nil { // a test of diskFailure has no diskRoom
 		return
 	}
 	r.mu.Lock()
@@ -196,7 +196,7 @@ func (r *diskRoom) close() {
 // lowDisk is the ErrFull of an embedded server, with the reason.
 type lowDisk struct {
 	free, needed uint64
-	failed       error // the error of allocating the reserve on a disk with enough room
+	failed       error // why the reserve could not be allocated, although the disk has room
 }
 
 func (e *lowDisk) Error() string {

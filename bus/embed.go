@@ -75,7 +75,8 @@ type Server struct {
 	syncs *streamSyncs // nil unless the server groups syncs (SyncGroup)
 	room  *diskRoom
 
-	// The options and the TLS of the server's start, and the current users, which SetUsers changes.
+	// These are the options and the TLS configuration of the server's start, and the current users, which
+	// SetUsers changes.
 	started    EmbedOptions
 	tls        *tls.Config
 	tlsTimeout float64
@@ -136,9 +137,9 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	return s, nil
 }
 
-// groupsSyncs reports whether one sync serves several writes. This is not so in a cluster, because
-// streams may have replicas, and not without users, because the server could not refuse the engines of
-// other processes.
+// groupsSyncs reports whether one sync serves several writes. It returns false in a cluster, because
+// streams may have replicas. It returns false without users, because the server could not refuse the
+// engines of other processes.
 func (o EmbedOptions) groupsSyncs() bool {
 	return o.SyncInterval == SyncGroup && o.ClusterName == "" && len(o.Users) > 0
 }
@@ -189,8 +190,8 @@ func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error
 	}
 }
 
-// serverOptions returns the server's options. The server asks the users admitting, which are token
-// services, about clients without a key.
+// serverOptions returns the server's options. The server asks the users admitting about clients without a
+// key.
 func (o EmbedOptions) serverOptions(admitting []roles.User) (*server.Options, error) {
 	dir, err := filepath.Abs(filepath.Join(o.DataDir, storeName))
 	if err != nil {
@@ -237,7 +238,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // only the operating system's error, because the message below contains the address already
+			err = cause // keep only the operating system's error, because the message below contains the address already
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}

@@ -177,7 +177,7 @@ func TestServerLogContainsNoPayload(t *testing.T) {
 	require.NoError(t, err)
 	_, err = fmt.Fprint(conn, "CONNECT {}\r\nPUB s 3\r\nmy secret word\r\n")
 	require.NoError(t, err)
-	_, err = io.ReadAll(conn) // the server closes the connection after such input
+	_, err = io.ReadAll(conn) // the server closes the connection after input that it cannot parse
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	require.Contains(t, log.String(), "level=WARN")

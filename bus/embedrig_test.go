@@ -93,7 +93,7 @@ func inBothModes(t *testing.T, test func(*testing.T, mode)) {
 	}
 }
 
-// startIn is startGuarded in a mode.
+// startIn runs a guarded server in the mode m.
 func startIn(t *testing.T, m mode) *guarded {
 	t.Helper()
 	if m == operatorMode {

@@ -86,8 +86,8 @@ func (g *groupSync) check() {
 	}
 }
 
-// join returns the first round that begins, or began, after the message was stored. If no round is in
-// progress, join starts one. After an error every round fails.
+// join returns the first round that has begun, or will begin, after the message was stored. If no round
+// is in progress, join starts one. After an error every round fails.
 func (g *groupSync) join(sequence uint64) *syncRound {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -143,7 +143,8 @@ func (g *guarded) makeStores() {
 }
 
 // stores describes all state that an attack could change: the messages and consumers of every stream,
-// except tg's progress with its own prompts. If nothing has changed, two descriptions are equal.
+// except for the connector tg's progress with its own prompts. If nothing has changed, two descriptions
+// are equal.
 func (g *guarded) stores(js jetstream.JetStream) string {
 	ctx := context.Background()
 	told := map[string]any{}

@@ -182,7 +182,7 @@ func readLog(ctx context.Context, stream jetstream.Stream, config jetstream.Orde
 			return fmt.Errorf("read the log: %w", err)
 		}
 		sequence := meta.Sequence.Stream
-		if sequence > last { // the server has removed the entry last, and newer entries follow
+		if sequence > last { // the entry with the sequence last was removed, and this entry is newer
 			return nil
 		}
 		if err := f(sequence, msg.Data()); err != nil || sequence == last {

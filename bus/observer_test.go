@@ -211,7 +211,7 @@ func TestAnObserverAsksServices(t *testing.T) {
 			require.NoError(t, nc.PublishRequest("$SRV.PING", reply, nil))
 			_, err = nc.Request("nod.v1.query.observer.pending", []byte(`{"type":"nod.v1.query"}`), 30*time.Second)
 			require.NoError(t, err)
-			for range 3 { // the ear hears only the observer's own three queries
+			for range 3 { // the subscription ear gets only the observer's own three queries
 				if m, err := ear.NextMsg(time.Second); err == nil {
 					require.Equal(t, "nod.v1.query.observer.pending", m.Subject)
 				}

@@ -15,7 +15,8 @@ import (
 
 // The operator of a company may also sign accounts that are not nod's. Such an account can import from
 // one of nod's accounts only with a token that a signing key of that account has signed. Even with a
-// token of a stolen key of EDGE, it only reads what an observer reads, and can send no request or answer.
+// token that a stolen key of EDGE has signed, it reads only what an observer reads, and can send no
+// request or answer.
 func TestWhatOtherAccountsOfAnOperatorImport(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)

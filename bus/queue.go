@@ -35,7 +35,7 @@ type Queue struct {
 	// open opens the consumer. If the role has the right, open makes a missing consumer.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	disk *groupSync // waits until messages are on disk; nil if a message may take effect before
+	disk *groupSync // waits until messages are on disk; nil if a message may take effect before it is on disk
 	one  sync.Mutex // held while handle runs
 
 	ackWait time.Duration
@@ -131,8 +131,8 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 	return p, err
 }
 
-// drain ends the fetching of messages. It waits until those that the server has already sent are handled,
-// at most for drainTimeout.
+// drain ends the fetching of messages. It waits, at most for drainTimeout, until the messages that the
+// server has already sent are handled.
 func (p *subscription) drain() {
 	p.Drain()
 	select {

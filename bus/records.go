@@ -83,7 +83,7 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 // record's retention and cancels its timer. After ErrUnknown the caller can repeat Decide, because the id
 // of the stored decision shows whether this decision was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
-	e.Record.Type = schemas.TypeRecord // an engine that cannot read a TeamRecord may read it once it is decided
+	e.Record.Type = schemas.TypeRecord // even an engine that cannot read a TeamRecord can then read the decided record
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
@@ -136,7 +136,7 @@ func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, er
 func outboxConfig(ackWait time.Duration) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
-		FilterSubject: recordPrefix + "*.*", // without the barriers of scans, whose keys have one token
+		FilterSubject: recordPrefix + "*.*", // excludes the barriers of scans, whose keys have one token
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,

@@ -33,16 +33,16 @@ const (
 	infoOfTg = "$JS.API.CONSUMER.INFO.permission_prompts.tg"
 )
 
-// acknowledging fetches a prompt of tg and acknowledges it. The confirmation of the acknowledgement goes
-// to the subject reply.
+// acknowledging fetches a prompt of the connector tg and acknowledges it. The confirmation of the
+// acknowledgement goes to the subject reply.
 func acknowledging(t *testing.T, nc *nats.Conn, reply string) {
 	prompt, err := nc.Request(nextOfTg, nil, 5*time.Second)
 	require.NoError(t, err)
 	require.NoError(t, nc.PublishRequest(prompt.Reply, reply, []byte("+ACK")))
 }
 
-// emptyPull empties tg's queue and then pulls from it once more. The server's reply to this pull goes to
-// the subject reply.
+// emptyPull empties the queue of the connector tg and then pulls from it once more. The server's reply to
+// this pull goes to the subject reply.
 func emptyPull(t *testing.T, nc *nats.Conn, reply string) {
 	for status := ""; status != "404"; {
 		prompt, err := nc.Request(nextOfTg, []byte(`{"no_wait":true}`), 5*time.Second)
@@ -114,7 +114,7 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 						require.NoError(t, attacker.LastError(), "the rights stopped the attack, not the layout")
 
 						if m == operatorMode {
-							return // both modes have the same accounts, so the success of the attack in one account is shown only with nkeys
+							return // the accounts are the same in both modes, so only nkeys need show that the attack succeeds in a single account
 						}
 						one := startLayout(t, m, attack.rights, oneAccount)
 						one.serveEngine()

@@ -49,7 +49,8 @@ func (r *Records) Scan(ctx context.Context, session string, after uint64, f func
 }
 
 // ChangedSince returns those records of a session that were written at or after a time of the broker's
-// clock, in the order of their writes and in their current state. It finds as many of them as Scan.
+// clock, in the order of their writes and in their current state. It misses no record that Scan would
+// find.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	if none, err := r.isEmpty(ctx, r.prefix+sessionFilter(session)); err != nil || none { // most sessions have no records
 		return nil, err
@@ -106,7 +107,7 @@ type scan struct {
 	records *Records
 	session string // the session to read; empty means all sessions
 	found   func(ScannedRecord) bool
-	since   time.Time // messages before this time are not read
+	since   time.Time // the scan leaves out messages from before this time
 	barrier uint64    // the barrier's sequence, up to which the scan must read; 0 without a barrier
 	last    uint64    // the sequence of the last message that was read
 }

@@ -124,7 +124,7 @@ func differences(ours, theirs jetstream.StreamConfig) (names []string) {
 }
 
 // inquire asks the leader about the stream and its consumers. The reply has the time of the leader's
-// server. An observer may not ask about every stream; inquire leaves the others out.
+// server. For a stream about which an observer may not ask, inquire does nothing.
 func (c *Conn) inquire(ctx context.Context, s *StoreState) error {
 	if !slices.Contains(roles.ObservedStreams(), s.Name) {
 		return nil

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxWatches bounds the consumers of the records. With so many, an observer gets no further watch,
-	// because each consumer costs the server memory, and work at each change of a record.
+	// If the records have maxWatches consumers, an observer gets no further watch. Each consumer costs
+	// the server memory, and work at each change of a record.
 	maxWatches = 64
 	// watchIdle is the longest time for which the server keeps a watch that has no subscriber.
 	watchIdle = 5 * time.Minute
@@ -61,7 +61,7 @@ func (r *Records) ServeWatches(edge *Conn) (stop func(), err error) {
 		roles.UnwatchSubject: r.unwatch,
 	} {
 		sub, err := edge.nc.QueueSubscribe(subject+">", "engines", func(m *nats.Msg) {
-			if !strings.HasPrefix(m.Reply, roles.ImportedReplies) { // not from an observer
+			if !strings.HasPrefix(m.Reply, roles.ImportedReplies) { // the request is not from an observer
 				return
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), hopTimeout)

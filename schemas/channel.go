@@ -49,7 +49,7 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 // The map sections has these settings by connector name.
 func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
 	if len(sections) == 0 {
-		return nil // this saves the compilation of the schema, which takes milliseconds
+		return nil // there is nothing to check, and the compilation of the schema would take milliseconds
 	}
 	schema, err := compileSettings(channels)
 	if err != nil {

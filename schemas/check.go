@@ -166,7 +166,7 @@ func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int
 	groups := s.Groups()
 	for i := range groups {
 		if s.couldAllow(&groups[i], c, accepts) {
-			return math.MaxInt // this many, because the settings do not say how many people are in the issuer's group
+			return math.MaxInt // without a limit, because the settings do not say how many people are in the issuer's group
 		}
 	}
 	return n

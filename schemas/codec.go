@@ -123,7 +123,7 @@ func (n *noun) checkFully(data []byte, v any) error {
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
 	}
-	unmarshalled := json.Unmarshal(data, v) // this comes before parse, which needs valid syntax
+	unmarshalled := json.Unmarshal(data, v) // json.Unmarshal comes before parse, which needs valid syntax
 	if err := n.checkObject(data, unmarshalled); err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	return word
 }
 
-// Those conditions that not every connector or person can meet, in the words of Confirm.String.
+// These are the conditions that not every connector or person can meet, in the words of Confirm.String.
 const (
 	ConditionSecondDevice = "a second device"
 	ConditionCodeWord     = "the code word"

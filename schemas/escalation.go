@@ -39,8 +39,8 @@ type QuietHours struct {
 // weekdays are the names of the days, in the order of time.Weekday.
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// maxQuiet is the greatest number of quiet hours that QuietUntil joins. Ten of them cover more than a
-// week.
+// maxQuiet is the greatest number of periods of quiet hours that QuietUntil joins. Ten of them cover more
+// than a week.
 const maxQuiet = 10
 
 // QuietUntil returns the end of the person's quiet hours that include the time at. If further quiet hours

@@ -8,9 +8,9 @@ import (
 )
 
 // Later has those members of a stored object that this version of nod does not know, because a later
-// version has written them. It has them as JSON without the braces. Load keeps these members and Encode
-// writes them again, so that an older engine loses none of them when it changes a record or a grant.
-// Every struct that engines store and change has a Later. An engine allows nothing by an object for which
+// version has written them. It is JSON without the braces. Load keeps these members and Encode writes
+// them again, so that an older engine loses none of them when it changes a record or a grant. Every
+// struct that engines store and change has a Later. An engine allows nothing by an object for which
 // HasLater is true, because an unknown member may narrow what the object allows.
 type Later string
 

@@ -26,8 +26,8 @@ type LoginCode struct {
 	Op   LoginCodeOp `json:"op,omitempty"`
 	// Try identifies one attempt to use a code. If the attempt is repeated, it gets the same reply.
 	Try string `json:"try,omitempty"`
-	// Spent is set only in replies. To CheckLoginCode, it means that the code was used. To
-	// SpendLoginCode, it means that the code was used by another Try, or has expired.
+	// Spent is set only in replies. In the reply to CheckLoginCode, it means that the code was used. In
+	// the reply to SpendLoginCode, it means that the code was used by another Try, or has expired.
 	Spent bool `json:"spent,omitempty"`
 	// If From is set, the message requests a new code for that person. If Code is set, the message
 	// exchanges that code for an identity.

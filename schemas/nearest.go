@@ -3,7 +3,7 @@ package schemas
 import "slices"
 
 // Nearest returns the known name that a mistyped word most likely means, or "" if no name is similar. Two
-// letters may be wrong, missing, added or swapped, but only one in a word of less than six letters.
+// letters may be wrong, missing, added or swapped, but only one in a word of fewer than six letters.
 func Nearest(word string, known []string) string {
 	best, least := "", 3
 	if len(word) < 6 {

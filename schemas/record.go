@@ -59,7 +59,7 @@ type Vote struct {
 	Later   Later     `json:"-"`
 }
 
-// MaxVoteMessage is the greatest length of a vote's message, in bytes. It is short, because a record
+// MaxVoteMessage is the greatest length of a vote's message, in bytes. It is small, because a record
 // contains the messages of all its votes.
 const MaxVoteMessage = 1024
 
@@ -180,7 +180,7 @@ type Waiter struct {
 	Later    Later     `json:"-"`
 }
 
-// Open reports whether the record's decision will cover the waiter. It does not if the waiter has a
+// Open reports whether the record's decision will cover the waiter. It returns false if the waiter has a
 // decision of its own or is split off.
 func (w *Waiter) Open() bool { return w.Decision == nil && !w.SplitOff }
 
@@ -254,8 +254,8 @@ type LogKind string
 const (
 	LogAsked LogKind = "asked"
 	LogVoted LogKind = "voted" // one of the people who must allow a request has allowed it
-	// LogVouched means that a person with a login at an issuer acts. The entry has the person's Login. It
-	// is stored before the person's answer, freeze, thaw or revocation counts.
+	// LogVouched means that a person with a login at an issuer acts. The entry has the person's Login,
+	// and is stored before the person's answer, freeze, thaw or revocation counts.
 	LogVouched LogKind = "vouched"
 	// LogShown means that a phone or chat shows a question to a person. LogUndelivered means that it
 	// cannot show the question. There are no such entries about an inbox, whose viewers see every

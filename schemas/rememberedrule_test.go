@@ -26,8 +26,8 @@ func TestARememberedRuleIsReadAsItIsPrinted(t *testing.T) {
 	}
 }
 
-// The parser reads every part of a remembered rule, or refuses the rule. A rule of which it ignored a
-// part would cover more calls.
+// The parser reads every part of a remembered rule, or refuses the rule. If the parser ignored a part,
+// the rule would cover more calls.
 func TestARememberedRuleIsReadWholeOrRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "Bash(go test:*) in", "Bash(go test:*) in ", "Bash(go test:*) in /app ", "Bash(go test:*) in /app at", "Bash(go test:*) in /app or /b", "Bash(go test:*) within /app",

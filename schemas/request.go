@@ -48,7 +48,7 @@ func (k OptionKind) Allows() bool { return k == AllowOnce || k == AllowAlways }
 // know these calls, and cannot revoke such an answer.
 func (k OptionKind) Remembered() bool { return k == AllowAlways || k == RejectAlways }
 
-// Option is one answer among which a person may choose.
+// Option is one of the answers among which a person may choose.
 type Option struct {
 	OptionID string     `json:"option_id"`
 	Name     string     `json:"name"`
@@ -78,15 +78,15 @@ type Request struct {
 
 	ActionType ActionType `json:"action_type"`
 	// ActionDetails is the tool's input as the agent wrote it, a JSON object. If the host sends the
-	// working directory beside the input, it is added as "cwd".
+	// working directory beside the input, the object also has the directory as "cwd".
 	ActionDetails json.RawMessage `json:"action_details"`
 	// Permissions are tags of the forms @read:<path>, @write:<path>, @network and @network:<host>:<port>.
 	Permissions []string `json:"permissions,omitempty"`
 	// Reason is the agent's own explanation. It may be false.
 	Reason string `json:"reason,omitempty"`
 
-	// AgentName is the name of the agent's program, for people and for HostResolved. It does not identify
-	// the agent, as the subject does.
+	// AgentName is the name of the agent's program, for people and for HostResolved. Only the request's
+	// subject identifies the agent.
 	AgentName    string `json:"agent_name,omitempty"`
 	Host         string `json:"host,omitempty"`
 	User         string `json:"user,omitempty"`

@@ -11,7 +11,7 @@ import (
 // ContainPossible is the value of Request.Contain for a call that may run contained.
 const ContainPossible = "possible"
 
-// Container is the limits of a contained command: its directories and permissions.
+// Container has the limits of a contained command: its directories and permissions.
 type Container struct {
 	Dir      string `json:"dir"`                 // the directory in which the command starts
 	Project  string `json:"project"`             // the directory that the command may write
@@ -70,7 +70,7 @@ type Run struct {
 // Key returns the key of the call's record.
 func (r *Run) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Running is the reply to a Run if the command may start. It may start once, in this container.
+// Running is the reply to a Run if the command may start. The command may start once, in this container.
 type Running struct {
 	Type      string    `json:"type"`
 	RunID     string    `json:"run_id"`

@@ -182,7 +182,7 @@ func (s *schema) accepts(v any) bool {
 }
 
 func (s *schema) validateText(v string, f *faults) {
-	if len(v) < s.MinLength*utf8.UTFMax || s.MaxLength != nil && len(v) > *s.MaxLength { // only these lengths in bytes can break a limit, because a character has 1 to UTFMax bytes
+	if len(v) < s.MinLength*utf8.UTFMax || s.MaxLength != nil && len(v) > *s.MaxLength { // only a text with such a length in bytes can break a limit, because a character has 1 to UTFMax bytes
 		switch n := utf8.RuneCountInString(v); {
 		case n < s.MinLength && s.MinLength == 1:
 			f.add("must not be empty")

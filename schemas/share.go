@@ -9,8 +9,8 @@ type Share struct {
 	Reason      string   `json:"reason"`
 }
 
-// Gate asks whether a session has the permissions that a scheduled task needs. It asks no person, and a
-// task without the permissions is not stopped by nod.
+// Gate asks whether a session has the permissions that a scheduled task needs. It asks no person. nod
+// does not stop a task that lacks permissions.
 type Gate struct {
 	Type        string   `json:"type"`
 	SessionID   string   `json:"session_id"`

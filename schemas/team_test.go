@@ -10,7 +10,7 @@ import (
 )
 
 // A record with conditions about people has a type that versions without votes refuse. Load of this
-// version accepts the type. No other message may have it.
+// version accepts the type. No other message may have this type.
 func TestOnlyLoadReadsTeamRecords(t *testing.T) {
 	plain := golden(t, "record")
 	team := bytes.Replace(plain, []byte(`"nod.v1.record"`), []byte(`"`+TeamRecord+`"`), 1)

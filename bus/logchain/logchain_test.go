@@ -50,8 +50,8 @@ func (l *exported) happens(n int) {
 	}
 }
 
-// checkpoint adds a checkpoint that covers all entries except the newest ones. Their number is the
-// argument but; they stand for entries that were stored meanwhile.
+// checkpoint adds a checkpoint that does not cover the newest entries, as if they were stored meanwhile.
+// The argument but is the number of these entries.
 func (l *exported) checkpoint(but int) {
 	last := len(l.entries) - but
 	var digests Digests

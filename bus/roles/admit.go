@@ -27,8 +27,9 @@ type AdmitKeys struct{ Issuer, XKey nkeys.KeyPair }
 // agents by tokens. NATS's default of 4 kB is too short for the tokens of some issuers.
 const maxControlLine = 16 << 10
 
-// AdmitWithin is how long a server waits for the token service before it refuses a client. It is less
-// than 2 s, because the server then pings the client, and the client would take that ping for a fault.
+// AdmitWithin is how long a server waits for the token service before it refuses a client. After 2 s the
+// server would ping the client, and the client would take the ping for a fault. AdmitWithin is therefore
+// shorter.
 const AdmitWithin = 1500 * time.Millisecond
 
 // ErrNoTokens means that the keys are for servers in operator mode, which admit no agents by tokens.
@@ -128,7 +129,7 @@ func ReadAdmitKeys(keyFile string) (keys AdmitKeys, err error) {
 	return keys, nil
 }
 
-// AdmitKeys reads the AdmitKeys in the directory k. It refuses files that others may read.
+// AdmitKeys reads the token service's AdmitKeys in this directory. It refuses files that others may read.
 func (k *Keys) AdmitKeys() (AdmitKeys, error) {
 	for _, suffix := range []string{issuerSuffix, xkeySuffix} {
 		if info, err := os.Stat(k.admitPath(suffix)); err == nil && exposed(info) {
@@ -169,7 +170,7 @@ func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, err e
 	case kind == nkeys.PrefixByteCurve:
 		pair, err = nkeys.FromCurveSeed(trimmed)
 	default:
-		pair, err = nkeys.FromSeed(bytes.Clone(trimmed)) // pair keeps this slice, so it gets a copy
+		pair, err = nkeys.FromSeed(bytes.Clone(trimmed)) // the key pair keeps the slice, so it gets a copy
 	}
 	if err != nil { // the error leaves out the library's error, which may quote the seed
 		return nil, fmt.Errorf("the key %s is damaged: restore it, or %s", path, again)

@@ -71,8 +71,8 @@ func (k *Keys) Lock() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// issue signs a user for id, and returns the content of the user's key file. It first stores the user
-// among the issued ones, because servers accept the user from the signature on.
+// issue signs a user for id, and returns the content of the user's key file. Before it returns, it notes
+// the user in the directory issued, because servers accept every signed user.
 func (o *operator) issue(id ID, pair nkeys.KeyPair) ([]byte, error) {
 	content, err := o.user(id.signer(), id.Account(), id.jwtName(), pair)
 	if err != nil {
@@ -146,7 +146,7 @@ func (k *Keys) issued(id ID) (users []User, err error) {
 	return users, err
 }
 
-// revokeIssued stores that all users of id are revoked. This happens before their key files are removed.
+// revokeIssued notes that all users of id are revoked. Their key files are removed afterwards.
 func (k *Keys) revokeIssued(id ID) (revoked bool, err error) {
 	if k.operator == nil {
 		return false, nil
@@ -180,7 +180,7 @@ func (o *operator) revoke(u User) error {
 	return nil
 }
 
-// revokeEarlier stores that those replaced keys are revoked whose overlap is over at the time now.
+// revokeEarlier notes that a replaced key is revoked if its overlap is over at the time now.
 func (k *Keys) revokeEarlier(now time.Time) error {
 	earlier, err := k.earlier()
 	if err != nil {

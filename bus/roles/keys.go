@@ -13,7 +13,8 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// The suffixes of key files: with an nkey's seed, and with a user for servers in operator mode.
+// A key file has one of these suffixes: keySuffix if it has an nkey's seed, credsSuffix if it has a user
+// for servers in operator mode.
 const (
 	keySuffix   = ".nk"
 	credsSuffix = ".creds"

@@ -89,8 +89,8 @@ func (o *operator) lock() (unlock func(), err error) {
 	return func() { _ = file.Unlock() }, o.load() // Unlock fails only if the file was closed
 }
 
-// complete makes missing keys. In a new directory these are all keys; later they are the keys of roles
-// that this version of nod has added. If complete is killed, its next call makes the rest.
+// complete makes all missing keys: in a new directory every key, and later the keys of roles that this
+// version of nod has added. If complete is killed, its next call makes the rest.
 func (o *operator) complete() error {
 	issued, err := o.users(issuedDir)
 	if err != nil {
@@ -175,7 +175,7 @@ func (o *operator) seed(name string) (nkeys.KeyPair, error) {
 		return nil, fmt.Errorf("read the seed: %w", err)
 	}
 	defer clear(text)
-	pair, err := nkeys.FromSeed(bytes.Clone(bytes.TrimSpace(text))) // pair keeps this slice, so it gets a copy
+	pair, err := nkeys.FromSeed(bytes.Clone(bytes.TrimSpace(text))) // the key pair keeps the slice, so it gets a copy
 	if err != nil {
 		return nil, fmt.Errorf("the seed %s is damaged: restore it", path) // the error leaves out the library's error, which may quote the seed
 	}

@@ -129,7 +129,7 @@ func TestTheOperatorsTextsHoldNoSecret(t *testing.T) {
 }
 
 // Servers accept every user that a signing key has signed. The directory can therefore revoke a key whose
-// file was moved. Before that, it makes no second key with the same name.
+// file was moved. Until then, it makes no second key with the same name.
 func TestAKeyIsRevokedWhereverItIs(t *testing.T) {
 	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
@@ -196,7 +196,7 @@ func TestNoTwoSignaturesAreOfOneSecond(t *testing.T) {
 	requireOneLine(t, err, "set the clock")
 }
 
-// Each seed may be kept elsewhere. What this seed need not sign still works.
+// Each seed may be kept elsewhere. Everything that the missing seed need not sign still works.
 func TestSeedsMayBeKeptElsewhere(t *testing.T) {
 	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 // "secret".
 type finder struct {
 	// hints are lower-case texts. A text that contains none of them has no match. If there are no hints,
-	// a text without a long word has no match.
+	// a text without a long word (see hasLongWord) has no match.
 	hints []string
 	expr  lazyregexp.Regexp
 	// keep returns true for a match that is no secret. If keep is nil, every match is a secret. literal

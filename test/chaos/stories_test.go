@@ -220,7 +220,7 @@ func (s *story) withdrawn(ctx context.Context) {
 	}
 	s.withdraws(ctx, conn, a)
 	answered.Wait()
-	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the reply to this answer has the stored decision, which the history then has too
+	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history gets the stored decision from the reply to this answer
 }
 
 // In the story rules, an agent makes two calls that rules decide at once.
