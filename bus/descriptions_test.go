@@ -95,7 +95,6 @@ func (d *described) outbox() *jetstream.ConsumerInfo {
 	return c.CachedInfo()
 }
 
-// files returns the contents of all description files, by path.
 func (d *described) files() map[string]string {
 	files := map[string]string{}
 	require.NoError(d.t, filepath.WalkDir(filepath.Join(d.dir, "nats"), func(path string, _ fs.DirEntry, err error) error {

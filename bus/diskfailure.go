@@ -11,7 +11,7 @@ type diskFailure struct {
 	room    *diskRoom  // frees its reserve after a failure for lack of room
 	dir     string     // the directory of the server's files
 	durable bool       // the server confirms a write only once the write is on disk
-	failed  chan error // receives the first failure
+	failed  chan error // gets the first failure
 }
 
 func newDiskFailure(dir string, room *diskRoom, o EmbedOptions) *diskFailure {

@@ -83,7 +83,6 @@ const (
 	operatorMode mode = "operator" // a JWT describes each key
 )
 
-// inBothModes runs a test in each mode.
 func inBothModes(t *testing.T, test func(*testing.T, mode)) {
 	for _, m := range []mode{nkeyMode, operatorMode} {
 		t.Run(string(m), func(t *testing.T) {

@@ -21,7 +21,7 @@ var (
 // serves.
 type groupSync struct {
 	store  syncedStore
-	failed func(error) // called once, with the error of the first failed sync
+	failed func(error) // is called only with the error of the first failed sync
 
 	synced atomic.Uint64 // all messages up to this sequence are on disk
 

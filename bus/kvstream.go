@@ -71,7 +71,6 @@ func (k *kvStream) allowDirect(ctx context.Context) error {
 	})
 }
 
-// storedValue is the stored value of a key with its revision.
 type storedValue struct {
 	data     []byte
 	revision uint64

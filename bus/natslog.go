@@ -45,7 +45,6 @@ func (l *natsLog) Warnf(format string, v ...any) {
 // then replies to no writer of the stream, and reports the failure only in its log.
 var diskErrors = []string{"ritical write error", "will be DISABLED", "disabling JetStream"}
 
-// noticeDisk reports a failure of the disk if the log message is about one.
 func (l *natsLog) noticeDisk(format string, v []any) {
 	if !slices.ContainsFunc(diskErrors, func(part string) bool { return strings.Contains(format, part) }) {
 		return

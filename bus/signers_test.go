@@ -37,7 +37,6 @@ func (g *guarded) forged(seed string, claims func(*jwt.UserClaims)) (*nats.Conn,
 	return nc, err
 }
 
-// account returns the public key of the account of id.
 func (g *guarded) account(id roles.ID) string {
 	g.t.Helper()
 	file, err := os.ReadFile(g.keys.Path(id))

@@ -142,7 +142,6 @@ func (r *Records) forward(ctx context.Context, subject string, request []byte) [
 	return reply.Data
 }
 
-// apiRefusal returns an error in the form of a JetStream reply.
 func apiRefusal(text string) []byte {
 	data, _ := json.Marshal(map[string]any{"error": jetstream.APIError{Code: 403, Description: text}}) // Marshal cannot fail on these types
 	return data

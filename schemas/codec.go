@@ -97,7 +97,6 @@ func (n *noun) load(data []byte, v any) error {
 	return nil
 }
 
-// checker is a message with rules beyond its JSON Schema.
 type checker interface{ check() error }
 
 func (n *noun) decode(data []byte, v any) error {

@@ -88,7 +88,6 @@ func (c *compiler) lazy(name string) func() (*schema, error) {
 	})
 }
 
-// file returns the embedded schema with this name.
 func (c *compiler) file(name string) (*schema, error) {
 	if s := c.files[name]; s != nil {
 		return s, nil

@@ -94,7 +94,6 @@ func (d *Decision) SameEffect(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }
 
-// compact returns data without white space.
 func compact(data json.RawMessage) string {
 	var buf bytes.Buffer
 	if json.Compact(&buf, data) != nil {

@@ -15,8 +15,8 @@ import (
 // changed returns the messages that engines store, read and write again.
 func changed() []any { return []any{new(Record), new(Grants), new(Session), new(FreezeState)} }
 
-// Every struct in a stored message keeps the members of a later version, and a writer encodes it.
-// encoding/json would lose these members.
+// Every struct in a stored message keeps the members of a later version. A writer encodes the struct,
+// because encoding/json would lose these members.
 func TestEveryStoredStructKeepsLaterMembers(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)

@@ -32,7 +32,6 @@ type planDecoder struct {
 	scanner
 }
 
-// value decodes the value at the current offset.
 func (d *planDecoder) value(p *plan, v reflect.Value, depth int) bool {
 	if p.null && d.peek() == 'n' {
 		return d.literal("null")

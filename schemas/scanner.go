@@ -148,7 +148,6 @@ func (s *scanner) skip(depth int) bool {
 	return s.number()
 }
 
-// number moves past a number.
 func (s *scanner) number() bool {
 	from := s.at
 	if _, ok := s.integer(); ok {

@@ -16,7 +16,6 @@ import (
 
 var start = time.Date(2026, 1, 18, 0, 0, 0, 0, time.UTC)
 
-// newKey returns a signer and its public key.
 func newKey(t *testing.T) (Signer, string) {
 	pair, err := nkeys.CreateUser()
 	require.NoError(t, err)

@@ -76,7 +76,6 @@ func discoverySubjects() (subjects []string) {
 	return subjects
 }
 
-// observerQueries lists the subjects of an observer's queries.
 func observerQueries() []string { return verbs(observerVerbs, ObserverName) }
 
 // observer returns the rights of an observer: to look at streams, consumers, records, services and

@@ -157,7 +157,6 @@ func (o *operator) ensureSeed(name string, create func() (nkeys.KeyPair, error))
 	return stored.PublicKey()
 }
 
-// seed reads the seed of a signer or of the operator.
 func (o *operator) seed(name string) (nkeys.KeyPair, error) {
 	path := o.path(name + keySuffix)
 	info, err := os.Stat(path)

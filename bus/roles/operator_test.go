@@ -64,7 +64,6 @@ func TestADirectoryIsForOneMode(t *testing.T) {
 	}
 }
 
-// readAll returns the contents of all files, by path.
 func readAll(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

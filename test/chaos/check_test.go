@@ -58,7 +58,6 @@ func violates(key, format string, args ...any) violation {
 	return violation{Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-// byKey groups events by the keys of their requests.
 func (e *evidence) byKey() map[string][]*event {
 	all := map[string][]*event{}
 	for _, ev := range e.Events {

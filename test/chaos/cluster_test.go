@@ -29,7 +29,7 @@ type cluster struct {
 
 	ports  [servers]int   // the servers' client ports; connections to them use no way
 	routes [servers]int   // the servers' ports for other servers
-	net    *namespaces    // the private network; nil if proxies are the ways
+	net    *namespaces    // the private network; nil if the ways are proxies
 	disks  []func() error // functions that unmount the servers' disks
 	// ways has the network paths, by client and then by server. The clients "n0" to "n2" are the other
 	// servers. The other clients are "engine0" to "engine2", "workers", "agents" and "people".
@@ -223,7 +223,7 @@ func answers(ctx context.Context, addr string) error {
 		}
 		defer conn.Close()
 		var hello [4]byte
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // fails only on a closed connection, on which Read fails too
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // SetReadDeadline fails only on a closed connection, on which Read fails too
 		_, err = conn.Read(hello[:])
 		return err == nil && string(hello[:]) == "INFO"
 	})

@@ -68,7 +68,7 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits returns the network faults: partitions and, if proxies are the ways, delays.
+// splits returns the network faults: partitions and, if the network paths are proxies, delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),

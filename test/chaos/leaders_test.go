@@ -67,7 +67,6 @@ func (c *cluster) leader(ctx context.Context, what string) int {
 	return n
 }
 
-// led returns the process of a server that the method target chooses.
 func (c *cluster) led(ctx context.Context, rng *rand.Rand) (*process, error) {
 	return c.servers[c.target(ctx, rng)], nil
 }

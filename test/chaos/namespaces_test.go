@@ -60,7 +60,7 @@ func sweepNamespaces() {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int
 		if _, err := fmt.Sscanf(name, "nch%d-", &pid); err == nil && syscall.Kill(pid, 0) != nil {
-			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // fails if another test process removes the same namespace
+			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // the commands fail if another test process removes the same namespace
 		}
 	}
 }

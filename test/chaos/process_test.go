@@ -63,7 +63,7 @@ func (p *process) start(ctx context.Context) error {
 		}
 		close(first)
 		_, _ = io.Copy(io.Discard, lines) // the output is read until the process ends
-		_ = cmd.Wait()                    // fails if the process was killed
+		_ = cmd.Wait()                    // Wait fails if the process was killed
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false
 	if err := p.ready(ctx, first); err != nil {

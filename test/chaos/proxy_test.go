@@ -135,7 +135,7 @@ func (w *wire) carry(from, to net.Conn) {
 
 func (w *wire) close() {
 	w.once.Do(func() {
-		_, _ = w.ends[0].Close(), w.ends[1].Close() // fails if the connection is already closed
+		_, _ = w.ends[0].Close(), w.ends[1].Close() // Close fails if the connection is already closed
 		w.link.mu.Lock()
 		delete(w.link.wires, w)
 		w.link.mu.Unlock()

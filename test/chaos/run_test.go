@@ -97,7 +97,6 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 	}
 }
 
-// setActive records that a story has begun or ended.
 func (w *world) setActive(name string, begins bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +105,6 @@ func (w *world) setActive(name string, begins bool) {
 	}
 }
 
-// activeStories returns the names of the stories that are running.
 func (w *world) activeStories() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -51,7 +51,6 @@ func (s *story) standing(ctx context.Context) {
 	s.probes(ctx, askers, s.name)
 }
 
-// revokes makes an approver end a standing answer.
 func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAnswer) error {
 	end := s.begin(event{Op: opRevoke, Story: s.name, Session: s.session, Who: who.name, Group: s.name, Grant: g.GrantID})
 	err := who.desk.Revoke(ctx, g, who.userID)
@@ -108,7 +107,6 @@ func (s *story) freeze(ctx context.Context) {
 	}
 }
 
-// changesFreeze makes an approver freeze or thaw the story's session.
 func (s *story) changesFreeze(ctx context.Context, who *person, what op) error {
 	end := s.begin(event{Op: what, Story: s.name, Session: s.session, Who: who.name, Group: s.name})
 	b := schemas.FreezeRequest{SessionID: s.session, Reason: "a look first", From: schemas.From{UserID: who.userID}}

@@ -297,7 +297,7 @@ func (s *story) process(ctx context.Context) {
 		select {
 		case <-ended: // the exit code is not needed, because the printed decision says the same
 		case <-ctx.Done():
-			_ = cmd.Process.Kill() // the event then has no Return
+			_ = cmd.Process.Kill() // the event of a killed command has no Return
 			<-ended
 			return
 		}
@@ -315,7 +315,6 @@ func (s *story) process(ctx context.Context) {
 	}
 }
 
-// pauses waits for the duration d, or until ctx ends.
 func pauses(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -133,7 +133,6 @@ func (a *asked) blind(option string) schemas.Answer {
 	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
 }
 
-// withdraws makes the agent withdraw a request.
 func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
 	end := s.begin(event{Op: opWithdraw, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
 	d, err := s.agents[conn].Withdraw(ctx, a.request.SessionID, a.request.PendingID, "changed my mind")
@@ -165,7 +164,6 @@ func (s *story) shows(ctx context.Context, p *person, a *asked) {
 	})
 }
 
-// someone returns Ann or Bob at random.
 func (s *story) someone() *person { return s.people[s.rng.IntN(2)] }
 
 // option returns reject_once in one of four cases, and otherwise allow_once.

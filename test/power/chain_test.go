@@ -92,7 +92,6 @@ func (c *chain) loadAndCut(w *told, keep float64) {
 	c.restore(keep)
 }
 
-// cut cuts the power of an idle nod.
 func (c *chain) cut(keep float64) {
 	c.disk.cut()
 	kill(c.up)

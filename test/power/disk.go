@@ -68,7 +68,6 @@ func mountDisk(work, mount, grave string, random *rand.Rand) (*disk, error) {
 	return d, err
 }
 
-// node is a file or a directory of a disk.
 type node struct {
 	*fs.LoopbackNode
 	disk *disk
@@ -193,7 +192,7 @@ func (d *disk) bury(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.buried++
-	_ = os.Link(path, filepath.Join(d.grave, strconv.Itoa(d.buried))) // fails if there is no such file
+	_ = os.Link(path, filepath.Join(d.grave, strconv.Itoa(d.buried))) // Link fails if there is no such file
 }
 
 func inodeOf(path string) uint64 {
@@ -289,7 +288,7 @@ func (d *disk) awaitRelease() (held bool) {
 // unmount removes the mount, even if it is in use.
 func (d *disk) unmount() {
 	if d.server.Unmount() != nil {
-		_ = syscall.Unmount(d.mount, syscall.MNT_DETACH) // fails if the disk is not mounted
+		_ = syscall.Unmount(d.mount, syscall.MNT_DETACH) // Unmount fails if the disk is not mounted
 	}
 }
 

@@ -88,7 +88,7 @@ func frozen(f *facts) map[string]bool              { return f.Frozen }
 func denied(f *facts) map[string]bool              { return f.Denied }
 func settings(f *facts) map[string]uint64          { return f.Settings }
 
-// snapshot returns the present facts, and accepts new facts again after end.
+// snapshot returns the present facts. After end, it makes told accept new facts again.
 func (w *told) snapshot() facts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
