@@ -78,8 +78,8 @@ func untilWhen(at time.Duration) string {
 }
 
 // nothingLost checks the requests that nod has acknowledged as pending. Each of them must be stored. A
-// request that is still pending must be in the list of pending requests. If it is decided, its asker must
-// have got the decision.
+// request that is still pending must be in the list of pending requests. The asker of a decided request
+// must have got the decision.
 func nothingLost(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })

@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// fault is a disturbance. The function begin starts it and returns what it affects, and a function that
-// ends it. begin returns once the fault has begun, and the other function once it has ended.
+// fault is a disturbance. The function begin starts the fault. It returns what the fault affects, and a
+// function that ends the fault. begin returns once the fault has begun, and the returned function once it
+// has ended.
 type fault struct {
 	name string
 	// lasts has the shortest and the longest duration of the fault.
