@@ -35,8 +35,9 @@ type DiskEdit struct {
 // DiskHunk is a piece of a file around one or more occurrences of an edit's old text.
 type DiskHunk struct {
 	Line int `json:"line"` // the number of its first line, from 1
-	// Around are the texts before, between and after the occurrences. Joined by the old text, they give
-	// the text of the file. Joined by the new text, they give the text that the edit makes of it.
+	// Around has the texts before, between and after the occurrences of the old text. Joined by the old
+	// text, they give the text of the file. Joined by the new text, they give the text that the edit
+	// makes of it.
 	Around []string `json:"around"`
 	Later  Later    `json:"-"`
 }

@@ -65,7 +65,7 @@ const (
 
 // awaitNewSecond waits until the second of the last signature is over. A server keeps the newer of two
 // JWTs of an account, and compares only their seconds. Within one second, a JWT without a revocation
-// could therefore replace a JWT with it.
+// could therefore replace a JWT that has the revocation.
 func (o *operator) awaitNewSecond() error {
 	text, err := os.ReadFile(o.path(signedName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -136,7 +136,7 @@ func (c *cluster) routesOf(n int) (ways []way) {
 // clientsOf returns the network paths from clients to a server.
 func (c *cluster) clientsOf(n int) (ways []way) {
 	for who, all := range c.ways {
-		if len(who) > 2 { // the servers n0 to n2 are no clients here
+		if len(who) > 2 { // skip n0 to n2, which are servers
 			ways = append(ways, all[n])
 		}
 	}
