@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A worker uses its consumer through an import from another account: it fetches prompts, asks
-// for more time or a later redelivery, and acknowledges. The test covers both forms of
-// nats-server's acknowledgement subjects.
+// A worker uses its consumer through an import from another account. It fetches prompts, asks the server
+// for more time or for a later redelivery, and acknowledges. The test covers both forms of nats-server's
+// acknowledgement subjects.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -38,7 +38,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 				require.Equal(t, first.Subject(), again.Subject())
 				require.NoError(t, again.DoubleAck(t.Context()))
 
-				seen := make(chan string, 600) // room for more prompts than one pull fetches
+				seen := make(chan string, 600) // one pull fetches fewer prompts than this
 				consuming, err := own.Consume(func(m jetstream.Msg) {
 					if m.DoubleAck(context.Background()) == nil {
 						seen <- m.Subject()
@@ -60,8 +60,8 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	})
 }
 
-// The server must not deliver prompts to the pull of a worker that is gone: no other worker
-// would get them until AckWait has passed.
+// After a worker is gone, the server must not deliver prompts to the worker's pull. Otherwise no other
+// worker would get these prompts until AckWait has passed.
 func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -74,7 +74,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 			return tg.CachedInfo().NumWaiting
 		}
 		emptyPull(t, gone, nats.NewInbox())
-		_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // the server ends a pull whose reply subject has no subscriber, so the subscription comes first
+		_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // this subscription comes before the pull, because the server ends a pull whose reply subject has no subscriber
 		require.NoError(t, err)
 		require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 		require.NoError(t, gone.Flush())

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// checkWithin bounds the check of one token. It is shorter than roles.AdmitWithin, in which a
-	// server waits for the answer.
+	// checkWithin is the time limit for the check of one token. It is shorter than roles.AdmitWithin, the
+	// time that a server waits for the result.
 	checkWithin = time.Second
-	// checksAtOnce is the number of tokens that are checked at the same time. Further ones are
-	// refused: their clients try again.
+	// At most checksAtOnce tokens are checked at the same time. Further tokens are refused, and their
+	// clients try again.
 	checksAtOnce = 64
-	// maxToken is the longest token that is checked, in bytes.
+	// maxToken is the greatest length of a token, in bytes. Longer tokens are refused.
 	maxToken = 16 << 10
 
 	xkeyHeader      = "Nats-Server-Xkey"
-	admitQueue      = "nod-token-service" // of several token services, each question reaches one
+	admitQueue      = "nod-token-service" // if several token services run, each question reaches one of them
 	requestAudience = "nats-authorization-request"
 )
 
-// TokenCheck decides whether a token admits its bearer as the agent with this name, and until when. It
-// must return an error in every case of doubt; the error goes into the log, and so must not contain
-// the token.
+// TokenCheck decides whether a token admits its bearer as the agent with this name, and until when. In
+// every case of doubt it must return an error. The error must not contain the token, because the log gets
+// the error.
 type TokenCheck func(ctx context.Context, agent, token string) (until time.Time, err error)
 
-// AdmitAgents answers the servers' questions about clients without a key, until stop is called. A
-// client whose token passes the check gets the rights of the agent that it names, until its token
-// ends. Every other client is refused, as it is if AdmitAgents does not run.
+// AdmitAgents answers the servers' questions about clients without a key, until stop is called. A client
+// whose token passes the check gets the rights of the agent that it names, until its token ends. All
+// other clients without a key are refused. Without AdmitAgents, every client without a key is refused.
 func (c *Conn) AdmitAgents(keys roles.AdmitKeys, check TokenCheck) (stop func(), err error) {
 	issuer, err := keys.Issuer.PublicKey()
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Conn) AdmitAgents(keys roles.AdmitKeys, check TokenCheck) (stop func(),
 		return nil, fmt.Errorf("subscribe to %s: %w", roles.AdmitSubject, err)
 	}
 	return func() {
-		_ = sub.Unsubscribe() // it fails only on a closed connection, which has no subscriptions
+		_ = sub.Unsubscribe() // Unsubscribe fails only on a closed connection, which has no subscriptions
 		open.Wait()
 	}, nil
 }
@@ -75,8 +75,8 @@ type admitter struct {
 	log    *slog.Logger
 }
 
-// answer replies to one question. Without a reply, as after a malformed question, the server refuses
-// the client too, when it has waited long enough.
+// answer replies to a server's question about one client. A malformed question gets no reply; the server
+// then refuses the client after roles.AdmitWithin.
 func (a *admitter) answer(m *nats.Msg) {
 	q, err := a.question(m)
 	if err != nil {
@@ -101,8 +101,8 @@ func (a *admitter) answer(m *nats.Msg) {
 	}
 }
 
-// refused logs why a client is refused. A name that is no agent's is left out: it may be the token of a
-// job that has put it into the wrong field.
+// refused logs why a client is refused. The log leaves out the client's name if no agent can have it,
+// because a job may have put its token into the field for the name.
 func (a *admitter) refused(agent, host string, reason error) {
 	if !schemas.ValidID(agent) {
 		agent = ""
@@ -110,7 +110,7 @@ func (a *admitter) refused(agent, host string, reason error) {
 	a.log.Warn("refused", "agent", agent, "host", host, "reason", reason)
 }
 
-// question decrypts and checks a server's question.
+// question decrypts a server's question about a client, and checks that nod can answer it.
 func (a *admitter) question(m *nats.Msg) (*jwt.AuthorizationRequestClaims, error) {
 	server := m.Header.Get(xkeyHeader)
 	if server == "" {
@@ -120,7 +120,7 @@ func (a *admitter) question(m *nats.Msg) (*jwt.AuthorizationRequestClaims, error
 	if err != nil {
 		return nil, errors.New("it cannot be decrypted: the server's xkey is not that of this token service")
 	}
-	q, err := jwt.DecodeAuthorizationRequestClaims(string(text)) // checks the server's signature
+	q, err := jwt.DecodeAuthorizationRequestClaims(string(text)) // the decoder checks the server's signature
 	switch {
 	case err != nil:
 		return nil, errors.New("it is malformed")
@@ -134,7 +134,8 @@ func (a *admitter) question(m *nats.Msg) (*jwt.AuthorizationRequestClaims, error
 	return q, nil
 }
 
-// admit returns the server's user for a client with the rights of the agent id, and no other rights.
+// admit checks the token of a client that wants to be the agent id. It returns a signed user for the
+// server, which has the rights of that agent and no others, and the end of the token.
 func (a *admitter) admit(ctx context.Context, q *jwt.AuthorizationRequestClaims, id roles.ID) (user string, until time.Time, err error) {
 	o := q.ConnectOptions
 	switch {
@@ -161,7 +162,7 @@ func (a *admitter) admit(ctx context.Context, q *jwt.AuthorizationRequestClaims,
 	return user, until, err
 }
 
-// reply tells the server the user of the client, or refuses the client if user is empty.
+// reply sends the server the signed user for its client. If user is empty, the reply refuses the client.
 func (a *admitter) reply(m *nats.Msg, q *jwt.AuthorizationRequestClaims, user string) error {
 	r := jwt.NewAuthorizationResponseClaims(q.UserNkey)
 	r.Audience = q.Server.ID

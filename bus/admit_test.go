@@ -23,12 +23,12 @@ import (
 
 var asTokenService = roles.ID{Role: roles.TokenService}
 
-// admitting is a server that asks the token service about clients without a key.
+// admitting is a server that asks a token service about clients without a key.
 type admitting struct {
 	*guarded
 	server *bus.Server
 	users  []roles.User
-	log    *slog.Logger // of the token service; nil means quiet
+	log    *slog.Logger // the log of the token service; nil discards it
 }
 
 func startAdmitting(t *testing.T) *admitting {
@@ -37,7 +37,7 @@ func startAdmitting(t *testing.T) *admitting {
 	return &admitting{guarded: g, server: server, users: users}
 }
 
-// serve runs a token service. Its tokens are "<agent>'s token".
+// serve runs a token service that admits the agent X by the token "X's token".
 func (a *admitting) serve(check bus.TokenCheck) (stop func()) {
 	a.t.Helper()
 	keys, err := a.keys.AdmitKeys()
@@ -48,7 +48,7 @@ func (a *admitting) serve(check bus.TokenCheck) (stop func()) {
 func (a *admitting) serveWith(keys roles.AdmitKeys, check bus.TokenCheck) (stop func()) {
 	a.t.Helper()
 	o := bus.Options{URL: a.url, Creds: a.keys.Path(asTokenService), Inbox: asTokenService.InboxPrefix(), Log: cmp.Or(a.log, quiet())}
-	if a.users == nil { // a server without users has no keys
+	if a.users == nil { // a server without users requires no keys
 		o.Creds = ""
 	}
 	conn, err := bus.Connect(a.t.Context(), o)
@@ -105,7 +105,7 @@ func TestAnAgentWithATokenHasTheRightsOfThatAgent(t *testing.T) {
 	again, err := a.join("ada", "ada's token")
 	require.NoError(t, err, "a token is used twice")
 	requireRights(t, again, asAda)
-	for _, id := range everybody() { // users with keys have the same rights as without a token service
+	for _, id := range everybody() { // a running token service does not change the rights of users with keys
 		if id != asOwnerStore {
 			requireRights(t, a.as(id), id)
 		}
@@ -159,7 +159,7 @@ func TestATokenServiceRefuses(t *testing.T) {
 	}
 }
 
-// A job may put its token into any field, and the log must not have it.
+// The log must not contain a token, even if a job has put its token into a wrong field.
 func TestTheLogOfTheTokenServiceHasNoToken(t *testing.T) {
 	t.Parallel()
 	a := startAdmitting(t)
@@ -216,7 +216,7 @@ func TestWithoutATokenServiceTokensAreRefusedAndKeysWork(t *testing.T) {
 	refused("with other keys")
 }
 
-// The service may be connected to another server of the cluster than the agent.
+// The agent and the token service may be connected to different servers of the cluster.
 func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -229,7 +229,7 @@ func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
 	a := &admitting{guarded: &guarded{t: t, url: servers[0].URL(), keys: keys}, users: users}
 	a.serve(byName)
 	a.url = servers[1].URL()
-	require.Eventually(t, func() bool { // the servers need a moment to know of each other
+	require.Eventually(t, func() bool { // the servers of the cluster need a moment to find each other
 		_, err := a.join("ada", "ada's token")
 		return err == nil
 	}, 30*time.Second, 10*time.Millisecond)
@@ -249,7 +249,8 @@ func TestAConnectionEndsWithItsToken(t *testing.T) {
 	require.Eventually(t, nc.IsClosed, 20*time.Second, time.Millisecond)
 }
 
-// A running server follows changed users, but keeps to the token service that it had at its start.
+// A running server follows changes of its users, except for the token service: it refuses a new key of
+// the service until its next start.
 func TestARevokedTokenServiceAdmitsNoMore(t *testing.T) {
 	t.Parallel()
 	a := startAdmitting(t)
@@ -276,8 +277,7 @@ func TestARevokedTokenServiceAdmitsNoMore(t *testing.T) {
 	require.ErrorIs(t, err, bus.ErrRefused, "until the server is started again")
 }
 
-// Whoever can send to the token service, which only the servers can, learns and gets nothing by a
-// question that no server has made.
+// A question that no server has made gets no answer, although only servers can send to the token service.
 func TestForgedQuestionsAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocateFile makes a file that has all its room on the disk. The error is
-// errors.ErrUnsupported if the file system cannot do that.
+// allocateFile makes a file of this size and reserves all its room on the disk. The error is
+// errors.ErrUnsupported if the file system cannot reserve room.
 func allocateFile(path string, size uint64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

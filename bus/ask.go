@@ -10,16 +10,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The intervals at which an Asker asks an engine for the state of a waiting request, because a
-// broken subscription may have missed the decision.
+// An Asker asks an engine for the state of a waiting request at intervals between reaskMin and reaskMax,
+// because a broken subscription may have missed the decision.
 const (
 	reaskMin = 30 * time.Second
 	reaskMax = 10 * time.Minute
-	// A pulse asks for the state of at most pulseOf waiting requests. It tests whether the
-	// server replies, and finds decisions that were lost while the servers could not reach each
-	// other.
+	// A pulse asks for the state of at most pulseOf waiting requests, to test whether the server replies.
+	// It also finds decisions that were lost while the servers could not reach each other.
 	pulseOf     = 100
-	reaskSpread = 10 * time.Second // after a reconnect, the Asker asks about its waiting requests within this time
+	reaskSpread = 10 * time.Second // after a reconnect, the Asker asks for the state of all waiting requests within this time
 )
 
 // Asker sends the requests of one agent. It is safe for concurrent use.
@@ -29,7 +28,7 @@ type Asker struct {
 	stop  func()
 
 	mu      sync.Mutex
-	waiting map[*OpenRequest]struct{} // one entry for each Submit, even if several are for the same request
+	waiting map[*OpenRequest]struct{} // one entry for each Submit, so a request that was sent twice has two entries
 	wake    chan struct{}
 	done    chan struct{}
 }
@@ -53,15 +52,15 @@ func (a *Asker) Close() {
 	close(a.done)
 }
 
-// OpenRequest is a request that the engine has accepted, by a receipt or a decision.
+// OpenRequest is a request that an engine has accepted: the engine replied with a receipt or a decision.
 type OpenRequest struct {
-	Receipt   schemas.Receipt // zero if the engine decided the request at once
-	PendingID string          // the id of the request, as sent
+	Receipt   schemas.Receipt // the zero Receipt if the engine decided the request at once
+	PendingID string          // the request's id, as the agent sent it
 	Key       string          // the key of the request's record
 
 	asker *Asker
 	unsub func()
-	next  time.Time // the time at which to ask for the state again; guarded by asker.mu
+	next  time.Time // when to ask for the request's state again; guarded by asker.mu
 	wait  time.Duration
 
 	once     sync.Once
@@ -70,15 +69,15 @@ type OpenRequest struct {
 	err      error
 }
 
-// Ask sends a request and waits for its one decision, also across restarts of the bus and of
-// nod. It makes a pending_id if r has none. If a request with the same pending_id was sent
-// before, Ask waits for that request's decision. If ctx ends first, Ask withdraws the request
-// and returns the error of ctx. Errors of nod are *schemas.Error.
+// Ask sends a request and waits for its one decision, even if the bus or nod restarts meanwhile. If r has
+// no pending_id, Ask makes one. If a request with the same pending_id was sent before, Ask waits for that
+// request's decision. If ctx ends first, Ask withdraws the request and returns the error of ctx. Errors
+// of nod are *schemas.Error.
 func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs is Ask for a request with a pending_id, which must be new unless r.Rejoin is set.
+// AskAs is Ask for a request with a pending_id. The pending_id must be new, unless r.Rejoin is set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -91,7 +90,7 @@ func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision,
 		// The engine may have stored the request in spite of the error.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // if the withdrawal fails, the request ends at its deadline
+		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // if the withdrawal fails, the request stays pending until its deadline
 	}
 	return schemas.Decision{}, err
 }
@@ -102,7 +101,7 @@ func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs is Submit for a request with a pending_id, which must be new unless r.Rejoin is set.
+// SubmitAs is Submit for a request with a pending_id. The pending_id must be new, unless r.Rejoin is set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }
@@ -111,8 +110,8 @@ func badIDs() error {
 	return schemas.Errorf(schemas.CodeValidation, "session_id and pending_id must be 1 to 128 letters, digits, _ or -")
 }
 
-// listen subscribes to the decision of a request. The caller sends the request afterwards,
-// because the decision may arrive at once.
+// listen subscribes to the decision of a request. Its caller then sends the request: the decision may
+// arrive immediately, and would be missed without the subscription.
 func (a *Asker) listen(sessionID, pendingID string) (q *OpenRequest, err error) {
 	q = &OpenRequest{PendingID: pendingID, Key: schemas.Key(sessionID, pendingID), asker: a, ended: make(chan struct{}), wait: reaskMin}
 	q.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, sessionID, pendingID), q.onDecision)
@@ -168,10 +167,10 @@ func (q *OpenRequest) readReply(reply Reply) error {
 	return reply.Into(&q.Receipt)
 }
 
-// onDecision handles a decision that an engine has published.
+// onDecision handles a published decision of the request.
 func (q *OpenRequest) onDecision(m Message) {
 	select {
-	case <-q.ended: // an engine may publish a decision twice
+	case <-q.ended: // the decision is known already, because an engine may publish it twice
 		return
 	default:
 	}
@@ -196,9 +195,9 @@ func (q *OpenRequest) end(d schemas.Decision, err error) {
 	})
 }
 
-// Await waits for the decision. If ctx ends first, Await returns the error of ctx, and may be
-// called again. The error is NOT_FOUND if nod no longer has the request, and CONFLICT if a
-// person allowed the request and an identical call has used that approval.
+// Await waits for the decision. If ctx ends first, Await returns the error of ctx, and the caller may
+// call Await again. The error is NOT_FOUND if nod no longer has the request. It is CONFLICT if a person
+// allowed the request, but an identical call has used that approval.
 func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
@@ -213,7 +212,7 @@ func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	return q.decision, q.err
 }
 
-// Drop ends the wait for the decision. The request stays as it is.
+// Drop ends the wait for the decision, and does not change the request.
 func (q *OpenRequest) Drop() {
 	q.asker.mu.Lock()
 	delete(q.asker.waiting, q)
@@ -221,8 +220,7 @@ func (q *OpenRequest) Drop() {
 	q.unsub()
 }
 
-// Withdraw withdraws a request. It returns the withdrawal, or the decision that the request
-// already had.
+// Withdraw withdraws a request and returns its decision: the withdrawal, or an earlier decision.
 func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	var d schemas.Decision
 	err := a.conn.CallInto(ctx, schemas.WithdrawSubject(a.agent, sessionID, pendingID), schemas.Withdraw{
@@ -234,7 +232,7 @@ func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason strin
 	return d, nil
 }
 
-// watch makes the Asker ask for the state of q at growing intervals, until q ends or is
+// watch makes the Asker ask for the state of the request q at growing intervals, until q is decided or
 // dropped.
 func (a *Asker) watch(q *OpenRequest) {
 	if q.Receipt.Revision == 0 {
@@ -247,12 +245,12 @@ func (a *Asker) watch(q *OpenRequest) {
 	a.signal()
 }
 
-// reaskSoon makes the Asker ask for the state of each waiting request at a random time within the next
-// reaskSpread, so that not all of them ask at once.
+// reaskSoon makes the Asker ask for the state of every waiting request within the next reaskSpread. The
+// times are random, to spread the load.
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A few requests need less time than reaskSpread: 100 ms for each.
+	// The Asker spreads a few requests over less than reaskSpread, 100 ms for each.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin
@@ -271,7 +269,8 @@ func (a *Asker) signal() {
 // jitter returns d, made shorter or longer at random by up to a fifth.
 func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5) }
 
-// reask asks for the state of all due requests, many in one call, until the Asker is closed.
+// reask runs until the Asker is closed. It asks for the state of the requests that are due, many of them
+// in one call.
 func (a *Asker) reask() {
 	timer := time.NewTimer(reaskMax)
 	defer timer.Stop()
@@ -291,8 +290,8 @@ func (a *Asker) reask() {
 	}
 }
 
-// due returns up to MaxAwaited requests whose state must be asked for now. If no request is
-// due, it returns the time at which the next request is due.
+// due returns up to MaxAwaited requests for whose state the Asker must ask now. If there is none, due
+// returns the time at which the next request is due.
 func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -320,7 +319,7 @@ func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 func (a *Asker) pulse(ctx context.Context) error {
 	a.mu.Lock()
 	var some []*OpenRequest
-	for q := range a.waiting { // a map's order is random, so each pulse picks other requests
+	for q := range a.waiting { // Go visits a map in random order, so each pulse picks different requests
 		if some = append(some, q); len(some) == pulseOf {
 			break
 		}
@@ -332,7 +331,8 @@ func (a *Asker) pulse(ctx context.Context) error {
 	return a.askAbout(ctx, some)
 }
 
-// ask asks an engine for the state of the requests in due, and later again if no reply comes.
+// ask asks an engine for the state of the requests in due. If no reply comes, they are due again within
+// about reaskSpread.
 func (a *Asker) ask(due []*OpenRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
@@ -370,8 +370,8 @@ func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 	return nil
 }
 
-// isOver reports whether the error e means that the request will get no decision: nod no longer
-// has the request, or an identical call has used its approval.
+// isOver reports whether the error e means that the request will get no decision, because nod no longer
+// has the request, or because an identical call has used its approval.
 func isOver(e *schemas.Error) bool {
 	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

@@ -15,41 +15,39 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// blockFiles is the storage of one stream of the embedded server. It rests on these facts
-// about nats-server 2.15:
+// blockFiles is the storage of one stream of the embedded server. It rests on these facts about
+// nats-server 2.15:
 //
-//   - A stream's messages are in numbered block files under <store>/<account>/streams/<stream>/msgs.
-//     A message is written to the newest block file before it is acknowledged and before
+//   - A stream's messages are in numbered block files under <store>/<account>/streams/<stream>/msgs. The
+//     server writes a message to the newest block file before it acknowledges the message and before
 //     FastState counts it.
-//   - With sync_interval "always", the stream's file store has the flag syncAlways: it syncs
-//     the block file inside the stream's loop, for each message.
-//   - With the flag syncOnFlush in place of syncAlways, as the server sets it for replicated
-//     streams, the store remembers which block files are not synced, and FlushAllPending
-//     syncs them. All its other files, also a block that it rewrites, are synced as with
-//     syncAlways.
-//   - A change of the stream's configuration sets syncAlways again, with the store's lock mu
-//     held.
-//   - The store does not sync the name of a new block file; blockFiles does.
-//   - As soon as a new message replaces an old one, the store may durably delete or rewrite
-//     the block file of the old message, unless that is the newest block file. If the new
-//     message is not synced yet, a power cut would then lose both messages. blockFiles
-//     therefore sets syncAlways while the new message is written (see replacing).
+//   - With sync_interval "always", the flag syncAlways of the stream's file store is set. The store then
+//     syncs the block file for each message, inside the stream's loop.
+//   - If syncOnFlush is set and syncAlways is not, as the server sets the flags for replicated streams,
+//     the store remembers which block files are not synced, and FlushAllPending syncs them. The store
+//     still syncs all its other files, and any block that it rewrites, at each write.
+//   - A change of the stream's configuration sets syncAlways again, under the store's lock mu.
+//   - The store does not sync the name of a new block file. blockFiles syncs the name.
+//   - As soon as a new message replaces an old one, the store may durably delete or rewrite the block
+//     file of the old message, except for the newest block file. If the new message is not synced yet, a
+//     power cut would then lose both messages. blockFiles therefore sets syncAlways while the new message
+//     is written (see replacing).
 //   - A store that is stopping closes its blocks unsynced, and reports success.
 //
-// The fields are unexported. findBlockFiles checks their names and types. A stream whose
-// flags were not changed is synced for each message.
+// The store's fields are unexported, so findBlockFiles checks their names and types. If blockFiles has
+// not changed a stream's flags, the server syncs each message of that stream.
 type blockFiles struct {
 	store                   server.StreamStore
 	mu                      *sync.RWMutex // the mutex of the server's store
 	syncAlways, syncOnFlush *atomic.Bool
 	closing                 *bool
-	lastBlock               reflect.Value // the server's pointer to its newest block
-	blockSize               uint64        // the size from which a block gets no more messages
+	lastBlock               reflect.Value // the store's pointer to its newest block
+	blockSize               uint64        // a block that has reached this size gets no more messages
 	dir                     string
-	named                   time.Time // the modification time of the directory before its last sync
+	named                   time.Time // the directory's modification time, as read before the last sync of dir
 
-	writes  sync.Mutex // guards the following fields; locked before the store's mutex
-	pending uint64     // the bytes of the messages in flight that replace older messages
+	writes  sync.Mutex // guards pending and forced; locked before the store's mutex
+	pending uint64     // the bytes of those messages in flight that replace older messages
 	forced  int        // the server syncs each message while this is not 0
 }
 
@@ -57,10 +55,10 @@ type blockFiles struct {
 // nats-server.
 var errUnknownLayout = errors.New("unknown layout of the server's streams")
 
-// findBlockFiles returns the storage of a stream, with the flags set by which blockFiles syncs
-// it.
+// findBlockFiles returns the storage of a stream, with the flags through which blockFiles controls the
+// syncs.
 func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blockFiles, err error) {
-	defer func() { // package reflect panics if a field has another kind
+	defer func() { // package reflect panics if a field has an unexpected kind
 		if p := recover(); p != nil {
 			b, err = nil, fmt.Errorf("%w: %v", errUnknownLayout, p)
 		}
@@ -80,15 +78,15 @@ func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blo
 	b.closing = value(field(fields, "closing")).Addr().Interface().(*bool)
 	b.lastBlock = value(field(fields, "lmb"))
 	b.blockSize = value(field(value(field(fields, "fcfg")), "BlockSize")).Interface().(uint64)
-	b.inLastBlock(1, 0) // a probe, which panics if the block's fields have another type
+	b.inLastBlock(1, 0) // this test call panics if the block's fields have unexpected types
 	if b.syncAlways.Load() == b.syncOnFlush.Load() {
 		return nil, errUnknownLayout
 	}
 	return b, b.syncNames(storeDir)
 }
 
-// lockedEntry returns the value under key in a map of the struct that v points to. It reads
-// the map under the struct's lock mu.
+// lockedEntry returns the value under key in the map with this name, a field of the struct that v points
+// to. It reads the map under the struct's lock mu.
 func lockedEntry(v reflect.Value, name, key string) reflect.Value {
 	mu := value(field(v.Elem(), "mu")).Addr().Interface().(*sync.RWMutex)
 	mu.RLock()
@@ -108,7 +106,7 @@ func field(v reflect.Value, name string) reflect.Value {
 	return f
 }
 
-// value returns the value of an unexported field, which package reflect protects otherwise.
+// value returns the value of an unexported field, which package reflect alone does not let a caller use.
 func value(f reflect.Value) reflect.Value {
 	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()
 }
@@ -119,8 +117,8 @@ func (b *blockFiles) last() uint64 {
 	return state.LastSeq
 }
 
-// errStreamStopped is the error of a sync after the server has stopped the stream, because the
-// server shuts down or the disk is full.
+// errStreamStopped means that the server has stopped the stream, so that a sync proves nothing. The
+// server stops streams when it shuts down or when the disk is full.
 var errStreamStopped = errors.New("the server has stopped the stream")
 
 func (b *blockFiles) sync() error {
@@ -132,7 +130,7 @@ func (b *blockFiles) sync() error {
 		if b.stopping() {
 			return errStreamStopped
 		}
-		if b.syncOnFlush.Load() { // if the server reset the flags before the flush, the flush synced nothing
+		if b.syncOnFlush.Load() { // if the server has reset the flags before the flush, the flush has synced nothing
 			return b.syncNewNames()
 		}
 	}
@@ -144,8 +142,8 @@ func (b *blockFiles) stopping() bool {
 	return *b.closing
 }
 
-// setFlags leaves the syncs to FlushAllPending, unless messages must be synced one by one. It
-// sets syncOnFlush before it clears syncAlways, so that one of the two flags is set for every
+// setFlags leaves the syncs to FlushAllPending, unless messages must be synced one by one. It sets
+// syncOnFlush before it clears syncAlways, so that at least one of the two flags is set for every
 // message.
 func (b *blockFiles) setFlags() {
 	b.writes.Lock()
@@ -165,17 +163,17 @@ func (b *blockFiles) setFlagsLocked() {
 }
 
 const (
-	// inLastBlock counts the last 1/blockMargin of the newest block as full, because other
-	// messages may fill this part first.
+	// inLastBlock counts the last 1/blockMargin of the newest block as full, because other messages may
+	// fill that part before the message is written.
 	blockMargin = 4
-	// lateWrite is the time after a write of unknown outcome in which the server may still
-	// store the message.
+	// lateWrite is how long after a write with an unknown outcome the server may still store the
+	// message.
 	lateWrite = time.Minute
 )
 
-// replacing prepares for a message that replaces the message at revision. Unless both messages
-// are in the newest block, the server syncs the new message immediately. The caller sends the
-// message and then calls sent.
+// replacing prepares for a new message that replaces the message at revision. The server syncs the new
+// message immediately, unless the newest block contains the old message and has room for the new one. The
+// caller sends the new message and then calls sent.
 func (b *blockFiles) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	b.writes.Lock()
 	defer b.writes.Unlock()
@@ -227,11 +225,10 @@ func (b *blockFiles) inLastBlock(revision, size uint64) bool {
 	return revision >= atomic.LoadUint64(first) && used+size < b.blockSize-b.blockSize/blockMargin
 }
 
-// tick is longer than the resolution of a kernel's file times.
+// tick is longer than the resolution of file times in any kernel.
 const tick = 100 * time.Millisecond
 
-// syncNewNames syncs the names of new block files, if the directory has changed since the last
-// sync.
+// syncNewNames syncs the names of new block files, if the directory has changed since its last sync.
 func (b *blockFiles) syncNewNames() error {
 	info, err := os.Stat(b.dir)
 	if err != nil {
@@ -245,7 +242,7 @@ func (b *blockFiles) syncNewNames() error {
 	if err := syncDir(b.dir); err != nil {
 		return err
 	}
-	if now.Sub(changed) > tick { // several changes within a tick may have the same time, so a later sync must not rely on this time
+	if now.Sub(changed) > tick { // only a time older than a tick is kept, because a later change in the same tick could leave the time unchanged
 		b.named = changed
 	}
 	return nil
@@ -263,8 +260,8 @@ func (b *blockFiles) syncNames(storeDir string) error {
 	}
 }
 
-// syncTree syncs all files and directories under dir. A killed process may have left data that
-// this process can read and that is not on disk yet.
+// syncTree syncs all files and directories under dir. A killed process may have left data that other
+// processes can read although the data is not on disk yet.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -292,7 +289,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncDir syncs the names in a directory. Windows cannot do that.
+// syncDir syncs the names in a directory. On Windows, which cannot sync them, it does nothing.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -304,5 +301,5 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// SyncStores syncs the stores in a data directory to disk, while no server runs on it.
+// SyncStores syncs the stores in a data directory to disk. No server may run on the directory.
 func SyncStores(dataDir string) error { return syncTree(filepath.Join(dataDir, storeName)) }

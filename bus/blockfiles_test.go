@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// CountFired counts the server's fired timers, whether or not they are on disk.
+// CountFired returns the number of the server's fired timers, including those not on disk yet.
 func (r *Records) CountFired(ctx context.Context) (int, error) {
 	info, err := r.stream.Info(ctx, jetstream.WithSubjectFilter(duePrefix+">"))
 	if err != nil {
@@ -78,7 +78,7 @@ func TestDurabilityNamesEveryStream(t *testing.T) {
 	}
 }
 
-// A stream with an unknown layout is synced by the server, and the log says so.
+// If a stream's layout is unknown, the server itself syncs the stream, and the log has a warning.
 func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 	t.Parallel()
 	s, store := startForBlocks(t)
@@ -92,9 +92,9 @@ func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 	require.Equal(t, 2, strings.Count(said.String(), "the server syncs each of its writes"))
 }
 
-// A message that replaces one in an older block is synced immediately, because the server may
-// remove that block before the next common sync. This also holds while the outcome of a write
-// is unknown.
+// A message that replaces a message in an older block is synced immediately, because the server may
+// remove that block before the next group sync. After a write with an unknown outcome, all messages are
+// synced immediately (see lateWrite).
 func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, store := startForBlocks(t)
@@ -127,8 +127,8 @@ func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
 	require.False(t, files.syncAlways.Load())
 }
 
-// A store that is stopping reports success without a sync. Callers that wait for the sync must
-// get an error.
+// A store that is stopping reports success without a sync. Its callers that wait for a sync must get an
+// error.
 func TestASyncOfAStoppedStreamFails(t *testing.T) {
 	t.Parallel()
 	s, store := startForBlocks(t)
@@ -155,7 +155,7 @@ func TestAStreamThatOpensWhileTheServerCloses(t *testing.T) {
 	require.ErrorIs(t, s.syncs.of(store.Log.name).wait(t.Context(), 1), errServerClosed)
 }
 
-// The server's messages about a failed disk reach Failed; see also test/power.
+// If the server's log reports a failed disk, the channel Failed gets an error; see also test/power.
 func TestTheServersMessagesAboutItsDiskAreReported(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hopTimeout bounds one NATS hop: a request with its reply, or a publish with its
+// hopTimeout is the time limit of one NATS hop: a request with its reply, or a publish with its
 // acknowledgement.
 const hopTimeout = 5 * time.Second
 
@@ -29,9 +29,9 @@ type Reply struct {
 // Into decodes the reply into v, which must be of the reply's type.
 func (r Reply) Into(v any) error { return schemas.Load(r.data, v) }
 
-// Call sends v to subject and waits for the reply. Without a reply, or after UNAVAILABLE, it
-// tries again with backoff until ctx ends. Errors of the receiver are *schemas.Error. The
-// receiver may get a call more than once, so every call must be safe to repeat.
+// Call sends v to subject and waits for the reply. If no reply comes, or the reply is UNAVAILABLE, Call
+// tries again with backoff until ctx ends. Errors of the receiver are *schemas.Error. Every call must be
+// safe to repeat, because the receiver may get it more than once.
 func (c *Conn) Call(ctx context.Context, subject string, v any) (Reply, error) {
 	return c.call(ctx, subject, func(int) any { return v })
 }
@@ -45,7 +45,7 @@ func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	return r.Into(out)
 }
 
-// call is Call with a new message for each try; tries count from 0.
+// call is Call with a new message for each try. The first try is number 0.
 func (c *Conn) call(ctx context.Context, subject string, message func(try int) any) (Reply, error) {
 	var last error
 	for try := 0; ; try++ {
@@ -72,7 +72,7 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
 	msg, err := c.exchange(ctx, subject, data)
-	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes may make a message longer than the limits of its fields suggest
+	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes can lengthen a message beyond the server's limit, although each field keeps its own limit
 		return Reply{}, schemas.Errorf(schemas.CodeValidation, "the message takes %d bytes and the server accepts %d: shorten it", len(data), c.nc.MaxPayload())
 	}
 	if err != nil {
@@ -110,8 +110,8 @@ func isTransient(err error) bool {
 		!errors.Is(err, nats.ErrBadSubject) && !errors.Is(err, context.Canceled)
 }
 
-// unavailable returns the error of a call whose context has ended; last is the error of the
-// last try.
+// unavailable returns the error of a call whose context has ended. The argument last is the error of the
+// call's last try.
 func unavailable(ctx context.Context, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -126,8 +126,8 @@ func unavailable(ctx context.Context, last error) error {
 	return schemas.Errorf(schemas.CodeUnavailable, "no answer from nod: the bus or its engine is away, or these credentials may not ask it")
 }
 
-// Retry calls f, for up to hopTimeout each time, until f succeeds or fails permanently, or ctx
-// ends. A new stream, for example, has no leader at first, and its first calls fail.
+// Retry calls f until f succeeds or fails permanently, or ctx ends. Each call of f may take up to
+// hopTimeout. For example, the first calls to a new stream fail, because the stream has no leader yet.
 func Retry(ctx context.Context, f func(context.Context) error) error {
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -139,8 +139,8 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// retryOperation is Retry with the operation's name in the error. The error is ErrUnknown if
-// ctx ended before the result was known.
+// retryOperation is Retry with the operation's name in the error. If ctx ends before the result is known,
+// the error is ErrUnknown.
 func retryOperation(ctx context.Context, operation string, f func(context.Context) error) error {
 	err := Retry(ctx, f)
 	switch {
@@ -152,7 +152,7 @@ func retryOperation(ctx context.Context, operation string, f func(context.Contex
 	return fmt.Errorf("%s: %w (%v)", operation, ErrUnknown, err)
 }
 
-// pause waits before the next try, longer with each try and with jitter. If ctx ends first, it
+// pause waits before the next try, longer after each try, and with jitter. If ctx ends first, pause
 // returns the error of ctx.
 func pause(ctx context.Context, try int) error {
 	d := min(backoffMin<<min(try, 10), backoffMax)

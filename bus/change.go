@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Edit is the action of Change on a value. The zero Edit does nothing.
+// Edit tells Change what to do with a key. The zero Edit does nothing.
 type Edit struct {
-	// Store makes Change write the value, which the broker removes after Kept unless Kept is 0.
+	// Store makes Change write the value. The broker removes the value after Kept, or keeps it if Kept is
+	// 0.
 	Store bool
 	Kept  time.Duration
 	// Remove makes Change delete the key.
 	Remove bool
 }
 
-// Change changes the value of a key by compare-and-set. The function edit changes the stored
-// value, or a zero value if found is false. After a conflict, Change reads the value and calls
-// edit again, until ctx ends. Change returns the value that edit has left, with its revision.
-// If edit fails, Change returns that error.
+// Change changes the value of a key by compare-and-set. The function edit gets the stored value. If there
+// is none, edit gets a zero value, and found is false. After a conflict, Change reads the value and calls
+// edit again, until ctx ends. Change returns the value as edit has left it, with its revision, or the
+// error of edit.
 func Change[T any](ctx context.Context, b *Bucket, key string, edit func(v *T, found bool) (Edit, error)) (T, uint64, error) {
 	for {
 		var v T

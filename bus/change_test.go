@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Each of several concurrent callers gets the revision that it has stored. An edit that stores
-// nothing, or fails, leaves the value unchanged.
+// Each of several concurrent callers gets the revision of its own write. An edit that stores nothing, or
+// fails, leaves the value unchanged.
 func TestConcurrentChangesLoseNothing(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -73,7 +73,7 @@ func TestConcurrentChangesLoseNothing(t *testing.T) {
 	require.Equal(t, newest, revision)
 
 	remove := func(*schemas.Session, bool) (bus.Edit, error) { return bus.Edit{Remove: true}, nil }
-	for range 2 { // the second removal finds no key
+	for range 2 { // the key is already gone at the second removal
 		_, _, err = bus.Change(ctx, b, "session.S", remove)
 		require.NoError(t, err)
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// WriteCheckpoints appends checkpoints to the log until they cover all entries that were there
-// at the call. If another engine writes a checkpoint at the same time, the entries are covered
-// by that one, and WriteCheckpoints returns. A log without new entries gets no checkpoint. The
-// checkpoints are signed with the key of the store's connection.
+// WriteCheckpoints appends checkpoints to the log until they cover all entries that the log had at the
+// call. If another engine writes a checkpoint at the same time, WriteCheckpoints returns, because that
+// checkpoint covers the entries. A log without new entries gets no checkpoint. The key of the store's
+// connection signs the checkpoints.
 func (s *Store) WriteCheckpoints(ctx context.Context) error {
 	sign, err := s.conn.signer()
 	if err == nil {
@@ -33,7 +33,8 @@ func (s *Store) WriteCheckpoints(ctx context.Context) error {
 	return nil
 }
 
-// errCovered means that another engine has covered entries, or that the log has dropped them.
+// errCovered means that another engine's checkpoint covers the entries already, or that the log has
+// dropped them.
 var errCovered = errors.New("covered or dropped meanwhile")
 
 func (s *Store) writeCheckpoints(ctx context.Context, sign logchain.Signer) error {
@@ -53,7 +54,7 @@ func (s *Store) writeCheckpoints(ctx context.Context, sign logchain.Signer) erro
 		return err
 	}
 	first, last := max(w.before.Last+1, info.State.FirstSeq), info.State.LastSeq
-	if last < first || first == last && last == w.revision { // the newest entry is a checkpoint, which alone needs no further one
+	if last < first || first == last && last == w.revision { // the newest entry is a checkpoint, and nothing else is new
 		return nil
 	}
 	w.first, w.now = first, info.TimeStamp
@@ -63,12 +64,13 @@ func (s *Store) writeCheckpoints(ctx context.Context, sign logchain.Signer) erro
 	})
 }
 
-// checkpointWriter collects consecutive entries, and writes a checkpoint for each group of them.
+// checkpointWriter collects consecutive entries and writes checkpoints, each of which covers one group of
+// entries.
 type checkpointWriter struct {
 	log      *Log
 	sign     logchain.Signer
 	now      time.Time          // the broker's time
-	before   schemas.Checkpoint // the newest checkpoint, and its revision
+	before   schemas.Checkpoint // the newest checkpoint; the field revision is its sequence in the log
 	revision uint64
 	first    uint64 // the sequence of the first collected entry
 	entries  logchain.Digests
@@ -96,7 +98,7 @@ func (w *checkpointWriter) write(ctx context.Context) error {
 	msg := &nats.Msg{Subject: schemas.CheckpointSubject, Data: data}
 	ack, err := w.log.publish(ctx, msg, 0, jetstream.WithExpectLastSequencePerSubject(w.revision))
 	if isConflict(err) {
-		return errCovered // by another engine, or by an earlier try of this one whose reply was lost
+		return errCovered // another engine, or an earlier try whose reply was lost, has written a checkpoint
 	}
 	if err != nil {
 		return err
@@ -107,7 +109,8 @@ func (w *checkpointWriter) write(ctx context.Context) error {
 	return nil
 }
 
-// signer reads the connection's key file. A connection without one signs nothing.
+// signer reads the connection's key file. For a connection without a key file it returns a Signer that
+// signs nothing.
 func (c *Conn) signer() (logchain.Signer, error) {
 	if c.creds == "" {
 		return logchain.Signer{}, nil

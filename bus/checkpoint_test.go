@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// logged is a server with a log, and the key of its engine.
+// logged is a server with a log, and the public key with which its engine signs.
 type logged struct {
 	t      *testing.T
 	store  *bus.Store
@@ -102,7 +102,7 @@ func TestCheckpointsCoverTheLog(t *testing.T) {
 	require.Len(t, r.Checkpoints, 5, "one for these, and none for itself")
 	require.Equal(t, 1, r.Open)
 
-	// The log drops its oldest entries, with and without a checkpoint.
+	// The log drops its oldest entries, both those with a checkpoint and those without.
 	l.happens(50)
 	require.NoError(t, l.store.Log.Retain(t.Context(), time.Hour, 8<<10))
 	l.happens(1)
@@ -112,7 +112,7 @@ func TestCheckpointsCoverTheLog(t *testing.T) {
 	require.Equal(t, 1, r.Open)
 }
 
-// Engines that write checkpoints at the same time make one chain.
+// If several engines write checkpoints at the same time, all their checkpoints form one chain.
 func TestSeveralEnginesMakeOneChain(t *testing.T) {
 	t.Parallel()
 	l := startLogged(t)
@@ -129,8 +129,8 @@ func TestSeveralEnginesMakeOneChain(t *testing.T) {
 	require.Less(t, r.Open, 5)
 }
 
-// secondVerifier returns the program in docs/evidence.md, which shares no code with nod, as a function
-// from lines of a log and a trusted key to its output.
+// secondVerifier returns a function that runs the program in docs/evidence.md on the lines of a log, with
+// a trusted key, and returns the program's output. That program shares no code with nod.
 func secondVerifier(t *testing.T) func(lines [][]byte, key string) string {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -156,9 +156,9 @@ func secondVerifier(t *testing.T) func(lines [][]byte, key string) string {
 	}
 }
 
-// An engine that covers many entries writes several checkpoints at once, and only a later one covers the
-// first of them. If the log ends before that one, the first of them can be replaced. The entries that it
-// covered are then in no checkpoint.
+// An engine that covers many entries writes several checkpoints at once. Until a later checkpoint covers
+// the first of them, somebody could replace that first checkpoint by another entry. The entries that it
+// covered are then in no checkpoint, and both verifiers report that.
 func TestAReplacedFirstCheckpointIsFound(t *testing.T) {
 	t.Parallel()
 	run := secondVerifier(t)

@@ -9,8 +9,8 @@ import (
 // Reading is one reading of the broker's clock.
 type Reading struct {
 	Broker time.Time
-	At     time.Time     // this machine's time, with its monotonic clock, when Broker was read
-	Err    time.Duration // the greatest possible error of Broker
+	At     time.Time     // this machine's time, with its monotonic clock, at which Broker was read
+	Err    time.Duration // the greatest possible error of the time Broker
 }
 
 // ReadClock reads the broker's clock once. Deadlines are in broker time.
@@ -29,8 +29,8 @@ func (s *Store) ReadClock(ctx context.Context) (Reading, error) {
 // clockReadings is the number of readings that BrokerTime makes.
 const clockReadings = 5
 
-// BrokerTime returns how far the broker's clock is ahead of this machine's clock, by the most
-// precise of several readings; negative if the broker's clock is behind.
+// BrokerTime returns how far the broker's clock is ahead of this machine's clock, from the most precise
+// of several readings. The result is negative if the broker's clock is behind.
 func (s *Store) BrokerTime(ctx context.Context) (ahead time.Duration, err error) {
 	var best Reading
 	for i := range clockReadings {

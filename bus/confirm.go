@@ -14,12 +14,12 @@ import (
 // confirmedKey prefixes the keys that Confirm writes.
 const confirmedKey = "confirmed."
 
-// Confirm returns nil if a majority of the servers confirms, after the call, that key is at
-// revision, and ErrMoved if key is at another revision. A read cannot prove this: a former
-// leader that was suspended during an election still answers reads, with old values. Confirm
-// therefore stores a message in the same stream on the condition that the key is unchanged.
-// Only the current leader can store that message. Concurrent calls for the same key and
-// revision share one write. In a bucket with a single replica, Confirm only reads.
+// Confirm returns nil if a majority of the servers confirms, after the call, that key is at revision. It
+// returns ErrMoved if key is at another revision. A read cannot prove this, because a former leader that
+// was suspended during an election still answers reads, with old values. Confirm therefore stores a
+// message in the same stream on the condition that the key is unchanged, which only the current leader
+// can do. Concurrent calls for the same key and revision share one write. In a bucket with a single
+// replica, Confirm only reads.
 func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error {
 	if b.stream.CachedInfo().Config.Replicas <= 1 {
 		now, err := b.get(ctx, key)
@@ -36,8 +36,8 @@ func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error
 	})
 }
 
-// writeIf stores an empty message, under another key, on the condition that key is at revision.
-// The error is ErrMoved if key is at another revision.
+// writeIf stores an empty message under another key. The server accepts the message only if key is at
+// revision; otherwise the error is ErrMoved.
 func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error {
 	msg := nats.NewMsg(b.prefix + confirmedKey + b.confirms.id)
 	ttl(msg.Header, time.Hour)
@@ -46,7 +46,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 		switch {
 		case err == nil:
 			return nil
-		case isConflict(err): // key is at another revision, or another write to it is in progress
+		case isConflict(err): // either key is at another revision, or another write to key is in progress
 			now, rerr := b.get(ctx, key)
 			if rerr != nil && !errors.Is(rerr, ErrNotFound) {
 				return rerr
@@ -63,10 +63,10 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 	}
 }
 
-// actionGroup runs one action for all concurrent callers with the same key. Each caller gets
-// the result of an action that began after the call.
+// actionGroup runs one action for all concurrent callers with the same key. Each caller gets the result
+// of an action that began after the caller's call.
 type actionGroup struct {
-	id string // an id that distinguishes this process from other writers to the stream
+	id string // distinguishes this process from other writers to the stream
 
 	mu            sync.Mutex
 	running, next map[string]*action
@@ -74,7 +74,7 @@ type actionGroup struct {
 
 type action struct {
 	done chan struct{}
-	err  error // the action's error, set before done closes
+	err  error // the action's error; set before done is closed
 }
 
 func newActionGroup() *actionGroup {
@@ -98,8 +98,8 @@ func (s *actionGroup) do(ctx context.Context, key string, f func(context.Context
 	}
 }
 
-// run calls f once the previous action for the key has ended. Callers that arrive after f has
-// begun wait for the next action.
+// run calls f once the previous action for the key has ended. A caller that comes after f has begun waits
+// for the next action.
 func (s *actionGroup) run(key string, a, before *action, f func(context.Context) error) {
 	if before != nil {
 		<-before.done

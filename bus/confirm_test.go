@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cluster starts the servers of a cluster, which end with the test, and opens the stores
-// through the first server.
+// cluster starts the servers of a cluster, which end with the test. It opens the stores through the first
+// server.
 func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Store {
 	t.Helper()
 	options := []bus.EmbedOptions{{DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute}}
@@ -29,8 +29,8 @@ func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Stor
 	return store
 }
 
-// Confirm succeeds until the key changes, on one server and on three. Concurrent callers share
-// one write.
+// Confirm succeeds until the key changes, both on one server and on three. Concurrent callers share one
+// write.
 func TestAReadingIsConfirmedUntilTheKeyChanges(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	for name, servers := range map[string]int{"one server": 1, "three": 3} {

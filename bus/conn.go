@@ -1,6 +1,6 @@
-// Package bus is nod's transport over NATS: connections, the embedded server, calls and
-// replies, the stores with their timers, work queues, leases, and the client that sends an
-// agent's requests. No other package of nod imports nats.go or nats-server.
+// Package bus is nod's transport over NATS: connections, the embedded server, calls and replies, the
+// stores with their timers, work queues, leases, and the client that sends an agent's requests. No other
+// package of nod imports nats.go or nats-server.
 package bus
 
 import (
@@ -22,31 +22,30 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Options name a bus and the identity of the client.
+// Options name a bus, and the key or token with which the client connects.
 type Options struct {
-	URL  string // one address or several, comma-separated
+	URL  string // the address of a server, or several addresses, comma-separated
 	Name string // the connection's name, shown by the server's tools
-	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
-	// without authentication.
+	// Creds is a file with an nkey seed or with NATS credentials. It is empty for a server without
+	// authentication.
 	Creds string
-	// TokenFile is a file with an OIDC token, by which the token service admits the client as Agent.
-	// It takes the place of Creds.
+	// TokenFile is a file with an OIDC token, which replaces Creds. The token service admits the client
+	// by this token, as the agent with the name Agent.
 	TokenFile string
 	Agent     string
-	// Inbox is the inbox prefix of the client's role. The role's key may subscribe to no other
-	// inbox.
+	// Inbox is the inbox prefix of the client's role. A role's key may subscribe to no other inbox.
 	Inbox string
-	// Server is a server in this process, to which Connect connects without a socket. With
-	// SyncGroup, the stores that this connection opens report writes once they are on disk.
+	// Server is a server in this process, to which Connect connects without a socket. If the server uses
+	// SyncGroup, the stores of this connection report a write once it is on disk.
 	Server *Server
-	// Wait is how long Connect keeps trying to reach the bus; 0 tries once.
+	// Wait is how long Connect keeps trying to reach the bus. With 0, Connect tries once.
 	Wait time.Duration
 	Log  *slog.Logger
 
-	// follow is a data directory. If it is set, each connect and reconnect reads the server's
-	// address from run.json in that directory.
+	// follow is a data directory or empty. If it is set, the connection reads the server's address from
+	// run.json in that directory at each connect and reconnect.
 	follow string
-	// trust returns the certificates, in PEM, of the server's own certificate authority, or
+	// trust returns the certificates, in PEM, of the server's own certificate authority. It returns
 	// nothing if the server has no authority of its own.
 	trust func() ([]byte, error)
 }
@@ -59,16 +58,16 @@ var (
 	ErrRefused = errors.New("refused these credentials")
 )
 
-// Conn is one connection to the bus. It reconnects until it is closed; calls wait meanwhile,
-// as long as their contexts allow. If the server is silent or does not serve calls, the
-// connection changes to another server within 10 s. The connection knows other servers from
-// its address or from the announcements of the current server.
+// Conn is one connection to the bus. A broken connection reconnects until it is closed, and calls wait as
+// long as their contexts allow. If the server is silent or does not serve calls, the connection changes
+// to another server within 10 s. It knows other servers from its address or from the announcements of the
+// current server.
 type Conn struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	log    *slog.Logger
-	server *Server // the server in this process, or nil
-	creds  string  // the key file, or empty
+	server *Server // the server in this process; nil if the server is another process
+	creds  string  // the path of the key file; empty without a key
 
 	health      health
 	mu          sync.Mutex
@@ -106,7 +105,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a server whose configuration changes may refuse a valid key for a moment
+		nats.IgnoreAuthErrorAbort(), // while its configuration changes, a server may refuse a valid key for a moment
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond),
 		nats.PingInterval(pingEvery),
@@ -171,8 +170,8 @@ func credentials(path string) (nats.Option, error) {
 	return opt, nil
 }
 
-// userCredentials reads the file at each connect, so that a connection finds a rotated key. It takes
-// the path as it is: nats.UserCredentials would replace a $ in it.
+// userCredentials reads the key file at each connect, so that a reconnect uses a rotated key.
+// nats.UserCredentials would not do, because it expands a $ in the path.
 func userCredentials(path string) nats.Option {
 	return nats.UserJWT(func() (string, error) {
 		data, err := os.ReadFile(path)
@@ -189,7 +188,7 @@ func userCredentials(path string) nats.Option {
 		defer clear(data)
 		pair, err := nkeys.ParseDecoratedNKey(data)
 		if err != nil {
-			return nil, fmt.Errorf("credentials %s hold no nkey seed", path) // the library's error may quote the seed
+			return nil, fmt.Errorf("credentials %s hold no nkey seed", path) // the error leaves out the library's error, which may quote the seed
 		}
 		defer pair.Wipe()
 		return pair.Sign(nonce)
@@ -198,7 +197,7 @@ func userCredentials(path string) nats.Option {
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	deadline := time.Now().Add(o.Wait)
-	level := slog.LevelWarn // the first failure is a warning, so that the user sees the reason for the delay
+	level := slog.LevelWarn // only the first failure is logged as a warning, to tell the user the reason for the delay
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {
@@ -227,7 +226,7 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	}
 }
 
-// The method where returns the server's address.
+// The method where returns the server's address for error texts.
 func (c *Conn) where(o Options) string {
 	if o.Server != nil {
 		return "this process"
@@ -235,7 +234,7 @@ func (c *Conn) where(o Options) string {
 	return Address(o.URL)
 }
 
-// Address returns the URLs of servers without users and passwords.
+// Address returns the servers' URLs without user names and passwords.
 func Address(url string) string {
 	urls := strings.Split(url, ",")
 	for i, u := range urls {
@@ -275,20 +274,20 @@ func (c *Conn) onReconnect() {
 // URL returns the address of the current server.
 func (c *Conn) URL() string { return c.nc.ConnectedUrlRedacted() }
 
-// Open reports whether the server requires no credentials. On such a server every client may
-// answer requests.
+// Open reports whether the server requires no credentials. On such a server every client may answer
+// requests.
 func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 
-// Publish sends v to subject. Nil does not mean that v was delivered.
+// Publish sends v to subject. A nil error does not mean that v was delivered.
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
 
-// PublishTraced is Publish with the trace of ctx, if there is one, in the message's headers.
+// PublishTraced is Publish that also sends the trace of ctx, if there is one, in the message's headers.
 func (c *Conn) PublishTraced(ctx context.Context, subject string, v any) error {
 	return c.publish(subject, v, traceHeader(ctx, nil))
 }
 
-// PublishVersion publishes one version of a record. A header names the version, so that a
-// receiver that already has a newer version need not decode the message.
+// PublishVersion publishes one version of a record. The version is also in a header, so that a receiver
+// with a newer version need not decode the message.
 func (c *Conn) PublishVersion(subject string, v any, key string, revision uint64) error {
 	return c.publish(subject, v, nats.Header{nats.MsgIdHdr: {key + "." + strconv.FormatUint(revision, 10)}})
 }
@@ -308,7 +307,7 @@ func (c *Conn) publish(subject string, v any, header nats.Header) error {
 type Message struct {
 	Subject string
 	Data    []byte
-	// Revision is the revision of the record in the message; 0 if the sender has not set it.
+	// Revision is the revision of the record in the message. It is 0 if the sender has not set it.
 	Revision uint64
 }
 
@@ -336,7 +335,7 @@ func (c *Conn) ServerInfo() ServerInfo {
 	return ServerInfo{c.nc.ConnectedServerName(), c.nc.ConnectedClusterName(), c.nc.ConnectedServerVersion(), c.nc.ConnectedUrl()}
 }
 
-// Flush waits until the server has received all messages that were sent before.
+// Flush waits until the server has received all messages that this connection has sent.
 func (c *Conn) Flush(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
 
 // Close sends the buffered messages, and then ends the subscriptions and the connection.

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// stateName is the file of a consumer's position: the acknowledged and the unacknowledged
-// messages.
+// stateName is the file with a consumer's position: which messages are acknowledged and which are
+// delivered but not acknowledged.
 const stateName = "o.dat"
 
-// dropDamagedState removes the position of the consumer in dir if a power cut has damaged it.
-// The server then delivers all messages of the stream again. With a damaged position it would
-// refuse to open the consumer, or take unacknowledged messages for acknowledged ones.
+// dropDamagedState removes the position file of the consumer in dir if a power cut has damaged it. The
+// server then delivers all messages of the stream again. With a damaged position, the server would refuse
+// to open the consumer, or would count unacknowledged messages as acknowledged.
 func dropDamagedState(dir string, log *slog.Logger) error {
 	file := filepath.Join(dir, stateName)
 	data, err := os.ReadFile(file)
@@ -34,15 +34,15 @@ func dropDamagedState(dir string, log *slog.Logger) error {
 	return syncDir(dir)
 }
 
-// The first bytes of a position, in the format of nats-server 2.15.
+// The first two bytes of a position file, in the format of nats-server 2.15.
 const (
 	stateMagic   = 22
 	stateVersion = 2
 )
 
-// intactState reports whether a consumer's position is complete: it has all the entries that
-// it counts, and nothing after them. The format has no checksum. A position in another version
-// of the format is left to the server.
+// intactState reports whether a consumer's position is complete. The format has no checksum, so a
+// complete position has exactly as many entries as it states, and nothing after them. If the position has
+// another version of the format, intactState returns true and leaves the check to the server.
 func intactState(data []byte) bool {
 	if len(data) < 2 || data[0] != stateMagic {
 		return false
@@ -51,13 +51,13 @@ func intactState(data []byte) bool {
 		return true
 	}
 	r := varints{rest: data[2:]}
-	r.skip(4) // the sequences that are acknowledged and delivered
+	r.skip(4) // the sequences up to which messages are acknowledged and delivered
 	unacknowledged := r.next()
 	if unacknowledged > 0 {
-		r.skip(1) // the time to which the times of the entries are relative
+		r.skip(1) // the time to which the entries' times are relative
 	}
 	for ; unacknowledged > 0 && !r.bad; unacknowledged-- {
-		if r.next() == 0 { // the distance to the last acknowledged message
+		if r.next() == 0 { // an entry begins with its distance to the last acknowledged message, which is never 0
 			return false
 		}
 		r.skip(2)
@@ -68,7 +68,7 @@ func intactState(data []byte) bool {
 	return !r.bad && len(r.rest) == 0
 }
 
-// varints reads numbers of varying length. bad is set if a number is missing or malformed.
+// varints reads numbers of variable length. It sets bad if a number is missing or malformed.
 type varints struct {
 	rest []byte
 	bad  bool

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A position is intact only as a whole. The server's own check accepts some that are not.
+// A position is intact only if it is complete. The server's own check accepts some incomplete positions.
 func TestATornPositionIsNotIntact(t *testing.T) {
 	t.Parallel()
 	for name, intact := range map[string][]byte{

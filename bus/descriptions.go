@@ -19,21 +19,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// description is the stored configuration of a stream or of a consumer, in two files of its
-// directory: JetStreamMetaFile, and its checksum JetStreamMetaFileSum. nats-server writes one
-// file after the other, for some streams without a sync. After a power cut or a kill, the
-// checksum may therefore differ, or the content may be missing. The server would then leave
-// out the stream or the consumer, with all messages.
+// description is the stored configuration of a stream or a consumer. Its directory has two files for it:
+// JetStreamMetaFile with the configuration, and JetStreamMetaFileSum with the checksum. nats-server
+// writes them one after the other, for some streams without a sync. After a power cut or a kill, the
+// checksum may therefore differ, or the configuration may be missing. The server would then leave out the
+// stream or the consumer, with all its messages.
 type description struct {
 	dir string
-	key string // the key of the checksum
-	// fresh returns the description that nod's own configuration results in.
+	key string // the key with which the checksum is computed
+	// fresh makes a new description from nod's own configuration.
 	fresh func() (any, error)
 }
 
-// repairStores writes the damaged descriptions of nod's streams and consumers anew, and removes
-// damaged positions of consumers. The messages stay. An engine then applies the settings that
-// nod's configuration does not contain, such as the limits of the log. The server must not run.
+// repairStores rewrites the damaged descriptions of nod's streams and consumers, removes damaged
+// positions of consumers, and keeps all messages. An engine then applies the settings that nod's own
+// configuration does not contain, such as the limits of the log. The server must not run.
 func repairStores(storeDir string, log *slog.Logger) error {
 	root := filepath.Join(storeDir, "jetstream")
 	for _, config := range storeConfigs(1) {
@@ -62,7 +62,7 @@ func repairStream(dir string, config jetstream.StreamConfig, log *slog.Logger) e
 	return nil
 }
 
-// storeConfigs returns the configurations of all streams with this number of replicas.
+// storeConfigs returns nod's own configurations of all its streams, for this number of replicas.
 func storeConfigs(replicas int) []jetstream.StreamConfig {
 	configs := []jetstream.StreamConfig{recordsConfig(replicas), replicated(logConfig(), replicas), promptsConfig(replicas)}
 	for _, b := range new(Store).buckets() {
@@ -71,8 +71,8 @@ func storeConfigs(replicas int) []jetstream.StreamConfig {
 	return configs
 }
 
-// consumerConfig returns the configuration of a durable consumer of nod. An engine that opens
-// the consumer sets the time for acknowledgements again.
+// consumerConfig returns the configuration of a durable consumer of nod. Its AckWait is provisional,
+// because an engine that opens the consumer sets its own.
 func consumerConfig(stream, consumer string) (config jetstream.ConsumerConfig, ok bool) {
 	const ackWait = 30 * time.Second
 	outbox, clock := outboxConfig(ackWait), clockConfig(ackWait)
@@ -94,9 +94,9 @@ func ofStream(dir string, config jetstream.StreamConfig) description {
 	}}
 }
 
-// ofConsumers returns the descriptions of nod's consumers of a stream.
+// ofConsumers returns the descriptions of nod's durable consumers of a stream.
 func ofConsumers(streamDir, stream string) (found []description) {
-	entries, _ := os.ReadDir(filepath.Join(streamDir, "obs")) // without this directory the stream has no consumers
+	entries, _ := os.ReadDir(filepath.Join(streamDir, "obs")) // a stream without consumers has no such directory
 	for _, e := range entries {
 		name := e.Name()
 		config, ok := consumerConfig(stream, name)
@@ -111,8 +111,7 @@ func ofConsumers(streamDir, stream string) (found []description) {
 	return found
 }
 
-// convert changes the client's type of a configuration into the server's type, which has the
-// same JSON.
+// convert converts a configuration from the client's type to the server's type, which has the same JSON.
 func convert(config, into any) error {
 	data, err := json.Marshal(config)
 	if err != nil {
@@ -145,8 +144,8 @@ func (d description) repair(log *slog.Logger) error {
 	return replaceFile(d.sumFile(), []byte(d.sum(data)))
 }
 
-// intact reports whether the description has its checksum. A file that cannot be read for
-// another reason than its absence is an error: it may be intact.
+// intact reports whether the description agrees with its checksum. If a file exists but cannot be read,
+// intact returns an error, because the description may be intact.
 func (d description) intact() (bool, error) {
 	data, err := os.ReadFile(d.file())
 	sum, serr := os.ReadFile(d.sumFile())
@@ -156,19 +155,19 @@ func (d description) intact() (bool, error) {
 	return err == nil && len(data) > 0 && string(sum) == d.sum(data), err
 }
 
-// sum returns the checksum as nats-server computes it.
+// sum returns the checksum of data as nats-server computes it.
 func (d description) sum(data []byte) string {
 	key := sha256.Sum256([]byte(d.key))
 	h, err := highwayhash.New64(key[:])
 	if err != nil {
-		panic(err) // the key has the right length
+		panic(err) // New64 fails only for a key of another length
 	}
-	_, _ = h.Write(data) // a hash never fails
+	_, _ = h.Write(data) // the Write of a hash never fails
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// replaceFile replaces a file as a whole, durably. Its temporary file has the name of the
-// server's own one, so the next write replaces a file that a crash has left.
+// replaceFile replaces a whole file durably. The temporary file has the name that the server uses for its
+// own, so that the next write overwrites a temporary file that a crash has left.
 func replaceFile(path string, data []byte) error {
 	tmp, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

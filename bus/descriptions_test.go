@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/internal/testlog"
 )
 
-// described is a data directory with an entry in each kind of stream, and with consumers that
-// have acknowledged messages.
+// described is a data directory with an entry in each kind of stream, and with consumers that have
+// acknowledged messages.
 type described struct {
 	t      *testing.T
 	dir    string
@@ -36,7 +36,7 @@ func (d *described) start() {
 	var err error
 	d.server, err = bus.Embed(d.t.Context(), bus.EmbedOptions{DataDir: d.dir, Users: users, Log: log})
 	require.NoError(d.t, err)
-	d.t.Cleanup(func() { _ = d.server.Close() }) // a second Close after stop may fail
+	d.t.Cleanup(func() { _ = d.server.Close() }) // the method stop may have closed the server already
 	d.conn, err = bus.Connect(d.t.Context(), bus.Options{URL: d.server.URL(), Server: d.server, Creds: keys.Path(asEngineStore), Inbox: asEngineStore.InboxPrefix(), Log: quiet()})
 	require.NoError(d.t, err)
 	d.t.Cleanup(d.conn.Close)
@@ -62,7 +62,7 @@ func (d *described) open() *bus.Store {
 	return store
 }
 
-// fill stores two records, and acknowledges both in the outbox.
+// fill stores two records, and acknowledges their messages in the outbox.
 func (d *described) fill() {
 	store := d.open()
 	for _, id := range []string{"1", "2"} {
@@ -95,7 +95,6 @@ func (d *described) outbox() *jetstream.ConsumerInfo {
 	return c.CachedInfo()
 }
 
-// files returns the contents of the descriptions, by path.
 func (d *described) files() map[string]string {
 	files := map[string]string{}
 	require.NoError(d.t, filepath.WalkDir(filepath.Join(d.dir, "nats"), func(path string, _ fs.DirEntry, err error) error {
@@ -109,7 +108,7 @@ func (d *described) files() map[string]string {
 	return files
 }
 
-// A server whose descriptions of streams and consumers a power cut has damaged starts with all
+// A power cut may damage the descriptions of streams and consumers. The server then starts with all
 // messages, and with the consumers at their positions.
 func TestADamagedDescriptionIsWrittenAnew(t *testing.T) {
 	t.Parallel()
@@ -167,7 +166,7 @@ func TestADamagedDescriptionIsWrittenAnew(t *testing.T) {
 	}
 }
 
-// A consumer whose position a power cut has damaged delivers all messages again.
+// If a power cut has damaged a consumer's position, the consumer delivers all messages again.
 func TestAConsumerWithADamagedPositionDeliversAgain(t *testing.T) {
 	t.Parallel()
 	d := &described{t: t, dir: t.TempDir()}
@@ -186,14 +185,14 @@ func TestAConsumerWithADamagedPositionDeliversAgain(t *testing.T) {
 	}
 }
 
-// A description that cannot be read may be intact, so it is not replaced.
+// A description that cannot be read is not replaced, because it may be intact.
 func TestADescriptionThatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"meta.inf", "meta.sum", "obs/nod-outbox/meta.inf", "obs/nod-outbox/o.dat"} {
 		t.Run(file, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "nats/jetstream/STORE/streams/KV_pending_permissions", file)
-			require.NoError(t, os.MkdirAll(path, 0o700)) // a directory has no content to read
+			require.NoError(t, os.MkdirAll(path, 0o700)) // the directory stands for a file that cannot be read
 			_, users := keysOf(t, dir, asEngineStore)
 			_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet()})
 			requireOneLine(t, err, path, "check the disk")
@@ -202,8 +201,9 @@ func TestADescriptionThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-// A description that is intact stays as it is, also if it differs from nod's own configuration.
-// So does a position with unacknowledged and redelivered messages.
+// A start leaves an intact description as it is, even if the description differs from nod's own
+// configuration. It also leaves a consumer's position with unacknowledged and redelivered messages as it
+// is.
 func TestAnIntactDescriptionStays(t *testing.T) {
 	t.Parallel()
 	d := &described{t: t, dir: t.TempDir()}

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Detach reports that an agent no longer waits for the decision of a tool call. The call stays
-// pending. If a person allows it, the agent's next identical call before the deadline is
-// allowed, once. A request that is not a tool call is withdrawn instead.
+// Detach reports that an agent no longer waits for the decision of a tool call. The call stays pending.
+// If a person allows the call, nod allows the agent's next identical call before the deadline, once. If
+// the request is not a tool call, Detach withdraws it.
 func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	_, err := a.conn.Call(ctx, schemas.WithdrawSubject(a.agent, sessionID, pendingID), schemas.Withdraw{
 		Type: schemas.TypeWithdraw, SessionID: sessionID, PendingID: pendingID, Reason: reason, Detach: true,
@@ -20,9 +20,9 @@ func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string)
 	return nil
 }
 
-// HostResolved reports that the host went on without the decisions of some requests. It
-// returns the ids of the requests that nod changed: a pending request is withdrawn, and a
-// decided request gets an aftermath, a note of the call's end at the host.
+// HostResolved reports that the host went on without waiting for the decisions of some requests. nod
+// withdraws those that are pending, and stores an aftermath with those that are decided. HostResolved
+// returns the ids of the requests that nod changed.
 func (a *Asker) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	p.Type = schemas.TypeHostResolved
 	var reply schemas.HostResolvedReply

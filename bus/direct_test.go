@@ -17,11 +17,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// buckets are the streams to which the test adds replicas.
+// buckets are the streams of the buckets to which the test adds replicas.
 var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings"}
 
-// A bucket of one replica answers direct reads. With several replicas only the leader answers
-// reads, even to clients that opened the store while the bucket had one replica.
+// The server of a bucket with one replica answers direct reads. With several replicas only the leader
+// answers reads, also those of clients that opened the store while the bucket had one replica.
 func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	servers := embeds(t, members(t, 3)...)
@@ -68,12 +68,12 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	require.False(t, direct("permission_log"), "observers read it, who may do no more")
 	reads(before, "of one")
 
-	for _, name := range buckets { // an operator adds replicas like this when one machine is not enough
+	for _, name := range buckets { // an operator adds replicas in this way when one machine is not enough
 		stream, err := js.Stream(ctx, name)
 		require.NoError(t, err)
 		config := stream.CachedInfo().Config
 		config.Replicas = 3
-		require.Eventually(t, func() bool { // the leader puts no replica on a server that it has not heard of yet
+		require.Eventually(t, func() bool { // until the leader has heard of the other servers, it puts no replica on them
 			_, err = js.UpdateStream(ctx, config)
 			return err == nil
 		}, 30*time.Second, 50*time.Millisecond, name)
@@ -86,14 +86,14 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(before, "opened before")
 }
 
-// An engine that starts before all servers of its cluster are up waits for them, although its
-// stores find no place for their replicas at first.
+// An engine may start before all servers of its cluster are up. It waits for them, although its first
+// tries to make the stores find too few servers.
 func TestOpeningAStoreWaitsForServers(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	all := members(t, 3)
-	for i := range all[:2] { // these two do not know of the third one
+	for i := range all[:2] { // the first two servers do not know of the third
 		all[i].Routes = all[i].Routes[:2]
 	}
 	servers, log := embeds(t, all[:2]...), &testlog.Buffer{}
@@ -115,7 +115,7 @@ func TestOpeningAStoreWaitsForServers(t *testing.T) {
 	require.NoError(t, <-opened)
 }
 
-// A store can be opened without a change to the server, for programs that only read.
+// A program that only reads can open a store without a change to the server.
 func TestAnExistingStoreStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})

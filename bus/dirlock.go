@@ -10,8 +10,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// dirLock keeps a second server off a data directory: two servers would decide the same
-// requests. The lock ends with the process, even if the process is killed.
+// dirLock keeps a second server off a data directory, because two servers would decide the same requests.
+// The lock ends with the process, even if the process is killed.
 type dirLock struct{ file *flock.Flock }
 
 func lockDir(dir string) (*dirLock, error) {
@@ -36,8 +36,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unwritable returns an error that names the directory and the reason. It leaves out the
-// operation and the file that failed, which would not help the user.
+// unwritable returns an error that names the data directory and the reason. The error leaves out the
+// failed operation and its file, which would not help the user.
 func unwritable(dir string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path.Err

@@ -35,7 +35,7 @@ func TestSecondServerOnOneDirectory(t *testing.T) {
 
 const childDir = "NOD_TEST_EMBED_CHILD"
 
-// TestEmbedChild is the process that TestKilledServer kills.
+// TestEmbedChild is no test of its own: TestKilledServer runs it as the process that it kills.
 func TestEmbedChild(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv(childDir)
@@ -57,8 +57,8 @@ func TestEmbedChild(t *testing.T) {
 	}
 }
 
-// A server that is killed during writes releases its directory and leaves a run.json that is
-// recognised as stale. No acknowledged message is lost.
+// A server that is killed during writes leaves an unlocked directory, and a run.json that readers
+// recognise as stale. No acknowledged message is lost.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

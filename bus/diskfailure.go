@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// diskFailure reports the first failure of the disk of an embedded server.
+// diskFailure receives the disk failures of an embedded server and passes on the first of them.
 type diskFailure struct {
-	room    *diskRoom  // gives up its reserve after a failure for lack of room
+	room    *diskRoom  // frees its reserve after a failure for lack of room
 	dir     string     // the directory of the server's files
-	durable bool       // a write is confirmed once it is on disk
+	durable bool       // the server confirms a write only once the write is on disk
 	failed  chan error // gets the first failure
 }
 
@@ -18,7 +18,7 @@ func newDiskFailure(dir string, room *diskRoom, o EmbedOptions) *diskFailure {
 	return &diskFailure{room: room, dir: dir, durable: o.SyncInterval <= 0, failed: make(chan error, 1)}
 }
 
-// report reports a failure, unless an earlier one was reported.
+// report passes err on, with the fix, unless another failure was reported before.
 func (f *diskFailure) report(err error) {
 	fix := "check the disk"
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {

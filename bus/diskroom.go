@@ -13,60 +13,60 @@ import (
 )
 
 const (
-	// reserveName is the file in the data directory that keeps room for decisions.
+	// reserveName is the file in the data directory that reserves room on the disk for decisions.
 	reserveName = "reserve"
-	// maxReserve bounds the size of the reserve, in bytes. On a small disk the reserve is
-	// reserveShare of the disk.
+	// maxReserve is the greatest size of the reserve, in bytes. On a small disk the reserve is
+	// 1/reserveShare of the disk.
 	maxReserve   = 32 << 20
 	reserveShare = 16
-	// checkRoomEvery is the interval of the checks without a new request: the server writes by
-	// itself too, for example fired timers.
+	// checkRoomEvery is the interval of checks while no request comes, because the server also writes
+	// without requests, for example fired timers.
 	checkRoomEvery = time.Second
-	// roomCheckedFor is how long one check serves all requests.
+	// roomCheckedFor is how long the result of one check counts for all requests.
 	roomCheckedFor = 20 * time.Millisecond
 )
 
-// diskRoom keeps a disk from becoming so full that the decisions of pending requests cannot be
-// stored. nats-server stores nothing more in a stream after one failed write, so its disk must
-// not become full at all. diskRoom therefore takes two measures:
+// diskRoom keeps room on the disk for the decisions of pending requests. The disk must not become full at
+// all, because after one failed write nats-server stores nothing more in that stream. diskRoom therefore
+// takes two measures:
 //
-//   - If less than the size of the reserve is free, look returns an error, and engines accept no
-//     new request.
-//   - If other programs fill the disk all the same, diskRoom removes a file that it had
-//     allocated for this, the reserve, and the decisions of pending requests get its room.
+//   - While less room is free than the size of the reserve, the method look returns an error, and engines
+//     accept no new request.
+//   - The reserve is a file whose room diskRoom has allocated. If other programs fill the disk
+//     nevertheless, diskRoom removes the reserve, and the decisions of pending requests use its room.
 //
-// Once there is room for both, it allocates the reserve again, and look returns nil. On a system
-// that cannot allocate room, the free room alone counts; on one that cannot measure it, look
-// always returns nil.
+// Once there is room for new requests and the reserve, diskRoom allocates the reserve again, and look
+// returns nil. If the system cannot allocate a reserve, only the free room counts. If the system cannot
+// measure the free room, look always returns nil.
 type diskRoom struct {
 	dir      string
-	size     uint64 // of the reserve; also the room below which no request is accepted
+	size     uint64 // the reserve's size, and the free room below which no request is accepted
 	log      *slog.Logger
 	measure  func(dir string) (free, total uint64, err error)
 	allocate func(path string, size uint64) error
 
 	mu      sync.Mutex
-	held    bool // the reserve is allocated
-	never   bool // this system cannot allocate a reserve
+	held    bool // the reserve is allocated now
+	never   bool // this system can never allocate a reserve
 	checked time.Time
-	low     *lowDisk // no new request is accepted for this reason
+	low     *lowDisk // why no new request is accepted; nil if requests are accepted
 
 	watch sync.WaitGroup
-	stop  context.CancelFunc // ends the checks at intervals
+	stop  context.CancelFunc // ends the checks that the method start has begun
 }
 
-// newDiskRoom allocates the reserve of a data directory, unless an earlier server has left it.
+// newDiskRoom allocates the reserve of a data directory, or takes over the reserve of an earlier server.
 func newDiskRoom(dir string, log *slog.Logger) *diskRoom {
 	r := &diskRoom{dir: dir, log: log, measure: diskSpace, allocate: allocateFile}
 	_, total, err := r.measure(dir)
 	if err != nil {
-		return r // a size of 0 refuses nothing
+		return r // with the size 0, every request is accepted
 	}
 	r.size = min(maxReserve, total/reserveShare)
 	info, err := os.Stat(r.path())
 	r.held = err == nil && uint64(info.Size()) == r.size
-	if err == nil && !r.held { // the disk has another size than before
-		_ = os.Remove(r.path()) // a file that stays counts as no reserve
+	if err == nil && !r.held { // the size of the disk has changed since the reserve was made
+		_ = os.Remove(r.path()) // if Remove fails, the file remains and is not used as a reserve
 	}
 	r.update()
 	return r
@@ -74,8 +74,8 @@ func newDiskRoom(dir string, log *slog.Logger) *diskRoom {
 
 func (r *diskRoom) path() string { return filepath.Join(r.dir, reserveName) }
 
-// look returns why no new request can be accepted, or nil. It gives up the reserve if the disk is
-// full, so it comes before each write.
+// look returns why no new request can be accepted, or nil. Each write calls look first, because look
+// frees the reserve if the disk is full.
 func (r *diskRoom) look() *lowDisk {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,9 +85,9 @@ func (r *diskRoom) look() *lowDisk {
 	return r.low
 }
 
-// update measures the disk, and removes or allocates the reserve. The caller holds mu, or is the
-// only one that knows r. It takes a quarter more to end a refusal than to begin it, so that it
-// does not alternate.
+// update measures the disk, and removes or allocates the reserve. A refusal of requests ends only when a
+// quarter of the reserve more is free than at its beginning, so that refusals do not alternate. The
+// caller holds mu, unless no other goroutine knows r.
 func (r *diskRoom) update() {
 	r.checked = time.Now()
 	if r.size == 0 {
@@ -113,7 +113,7 @@ func (r *diskRoom) update() {
 	r.report(lowDisk{free: free, needed: r.needed(), failed: failed})
 }
 
-// needed returns the free room below which no request is accepted. The caller holds mu.
+// needed returns the free room below which no new request is accepted. The caller holds mu.
 func (r *diskRoom) needed() uint64 {
 	switch {
 	case !r.held && !r.never:
@@ -137,7 +137,7 @@ func (r *diskRoom) release() uint64 {
 	return r.size
 }
 
-// report notes whether there is room. The caller holds mu.
+// report stores and logs whether new requests are accepted. The caller holds mu.
 func (r *diskRoom) report(now lowDisk) {
 	was := r.low
 	r.low = nil
@@ -152,10 +152,10 @@ func (r *diskRoom) report(now lowDisk) {
 	}
 }
 
-// giveUp removes the reserve because a write has failed: the next server on this directory needs
-// the room to start.
+// giveUp removes the reserve after a failed write, because the next server on this directory needs the
+// room to start.
 func (r *diskRoom) giveUp() {
-	if r == nil { // a test of diskFailure has no room
+	if r == nil { // a test of diskFailure has no diskRoom
 		return
 	}
 	r.mu.Lock()
@@ -183,7 +183,8 @@ func (r *diskRoom) start() {
 	})
 }
 
-// close ends all checks: after it, the directory may be another server's.
+// close ends all checks and changes of the reserve, because the directory may then be used by another
+// server.
 func (r *diskRoom) close() {
 	r.stop()
 	r.watch.Wait()
@@ -192,10 +193,10 @@ func (r *diskRoom) close() {
 	r.size, r.held = 0, false
 }
 
-// lowDisk is the ErrFull of an embedded server.
+// lowDisk is the ErrFull of an embedded server, with the reason.
 type lowDisk struct {
 	free, needed uint64
-	failed       error // the reserve could not be allocated, although the disk has room
+	failed       error // why the reserve could not be allocated, although the disk has room
 }
 
 func (e *lowDisk) Error() string {
@@ -207,8 +208,8 @@ func (e *lowDisk) Error() string {
 
 func (e *lowDisk) Is(target error) bool { return target == ErrFull }
 
-// Room returns why the stores can take no new request, or nil. The error is ErrFull. Only stores
-// of an embedded server know; other servers refuse the write.
+// Room returns an ErrFull if the stores can take no new request, and else nil. For stores of a server in
+// another process Room returns nil; such a server refuses the write itself.
 func (s *Store) Room() error {
 	if s.conn.server == nil {
 		return nil

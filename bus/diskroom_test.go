@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeDisk is a disk of 160 units with a reserve of 10.
+// fakeDisk is a disk with 160 units of room and a reserve of 10 units.
 type fakeDisk struct {
 	room *diskRoom
-	used uint64 // by other programs
-	full bool   // allocations fail, as with a quota
+	used uint64 // the room that other programs use
+	full bool   // allocations fail, as under a quota
 }
 
 const fakeTotal, fakeReserve = 160, 10
@@ -47,16 +47,15 @@ func (d *fakeDisk) allocate(path string, _ uint64) error {
 	return os.WriteFile(path, nil, 0o600)
 }
 
-// refuses reports whether requests are refused while other programs use this much.
+// refuses reports whether new requests are refused while other programs use this much room.
 func (d *fakeDisk) refuses(used uint64) bool {
 	d.used = used
 	d.room.checked = time.Time{}
 	return d.room.look() != nil
 }
 
-// The reserve is there for as long as others leave room. Below its size, requests are refused;
-// only a full disk takes the reserve, and it comes back once there is room for it and for
-// requests.
+// If less room is free than the reserve's size, requests are refused. Only a full disk makes nod remove
+// the reserve. The reserve is allocated again once there is room for requests beside it.
 func TestTheReserveIsGivenUpAndTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newFakeDisk(t, 0)
@@ -74,7 +73,7 @@ func TestTheReserveIsGivenUpAndTakenBack(t *testing.T) {
 	assert.True(t, d.reserved())
 }
 
-// A server that starts on a full disk uses the reserve that an earlier one has left.
+// A server that starts on a full disk uses the room of an earlier server's reserve.
 func TestAStartOnAFullDiskUsesTheReserve(t *testing.T) {
 	t.Parallel()
 	d := newFakeDisk(t, 0)
@@ -85,8 +84,8 @@ func TestAStartOnAFullDiskUsesTheReserve(t *testing.T) {
 	require.False(t, d.reserved())
 }
 
-// After a failed write for lack of room, the reserve is free for the next server. Without room
-// for a new one, such as with a quota, requests are refused.
+// After a failed write for lack of room, the reserve is free for the next server. If a new reserve cannot
+// be allocated, for example because of a quota, requests are refused.
 func TestAFailedWriteFreesTheReserve(t *testing.T) {
 	t.Parallel()
 	d := newFakeDisk(t, 0)
@@ -99,7 +98,7 @@ func TestAFailedWriteFreesTheReserve(t *testing.T) {
 	require.False(t, d.refuses(0))
 }
 
-// Without reserves on this system, requests are refused by the free room alone.
+// If the system cannot allocate a reserve, the free room alone decides whether requests are refused.
 func TestWithoutAReserveTheFreeRoomCounts(t *testing.T) {
 	t.Parallel()
 	d := newFakeDisk(t, 0)
@@ -112,7 +111,7 @@ func TestWithoutAReserveTheFreeRoomCounts(t *testing.T) {
 	require.False(t, d.refuses(148))
 }
 
-// After a server was closed, its directory may be another server's, so it changes nothing there.
+// A closed server leaves the reserve as it is, because its directory may be used by another server.
 func TestAClosedServerLeavesTheReserve(t *testing.T) {
 	d := newFakeDisk(t, 0)
 	d.room.start()

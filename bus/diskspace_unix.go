@@ -4,8 +4,8 @@ package bus
 
 import "golang.org/x/sys/unix"
 
-// diskSpace returns the free bytes and the size of the file system of dir. Free are those that
-// this user may use.
+// diskSpace returns the free bytes and the size of the file system that contains dir. Only the bytes that
+// this user may use count as free.
 func diskSpace(dir string) (free, total uint64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -25,28 +25,27 @@ import (
 
 // EmbedOptions configure a NATS server in this process.
 type EmbedOptions struct {
-	// DataDir contains the streams, the lock and run.json. Embed makes a missing directory.
-	// One server at a time can run on a directory.
+	// DataDir contains the streams, the lock and run.json. Embed makes a missing directory. Only one
+	// server at a time can run on a directory.
 	DataDir string
-	// Host is the listening address. The default, 127.0.0.1, is reachable from this machine
-	// alone. The server speaks TLS if other machines can reach this address, or if another
-	// machine was invited (see Invite).
+	// Host is the listening address. Only this machine can reach the default, 127.0.0.1. The server
+	// speaks TLS if other machines can reach the address, or if another machine was invited (see Invite).
 	Host string
 	// Port is the listening port. If it is 0 or taken, the server listens on any free port.
 	Port int
-	// SyncInterval is the longest time between the acknowledgement of a write and its sync to
-	// disk, or SyncGroup, or SyncAlways. With SyncGroup, engines of other processes cannot use
-	// the stores. Without Users the server could not refuse such engines, so SyncGroup then
-	// means SyncAlways.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync to disk, or
+	// one of the values SyncGroup and SyncAlways. With SyncGroup, engines of other processes cannot use
+	// the stores. Without Users, the server could not refuse such engines, and SyncGroup means
+	// SyncAlways.
 	SyncInterval time.Duration
-	// BeforeSync, if set, is called before each sync of a stream with SyncGroup; an error of
-	// BeforeSync makes the sync fail. It is for tests.
+	// BeforeSync is for tests. If it is set, it is called before each sync of a stream with SyncGroup. If
+	// BeforeSync returns an error, the sync fails.
 	BeforeSync func(stream string) error
 	// Users are the users that may connect, each with its key. Without users, every client may
 	// do everything.
 	Users []roles.User
-	// Prepare, if set, returns the Users. It is called while the data directory is locked and
-	// before the server reads it. If Prepare fails, the server does not start.
+	// Prepare, if set, returns the Users. Embed calls it after it has locked the data directory and
+	// before the server reads the directory. If Prepare fails, the server does not start.
 	Prepare func(context.Context) ([]roles.User, error)
 	// Version is written to run.json.
 	Version string
@@ -55,9 +54,9 @@ type EmbedOptions struct {
 
 	// ServerName is "nod" by default. Members of a cluster have different names.
 	ServerName string
-	// ClusterName makes the server a member of a test's cluster. The members listen on
-	// ClusterPort, without authentication and on this machine alone, and find each other
-	// through Routes. Outside tests, a cluster consists of separate nats-server processes.
+	// ClusterName makes the server a member of a cluster, for tests alone. The members listen on
+	// ClusterPort, on this machine and without authentication, and find each other through Routes.
+	// Outside tests, a cluster consists of separate nats-server processes.
 	ClusterName string
 	ClusterPort int
 	Routes      []string
@@ -73,10 +72,11 @@ type Server struct {
 	lock  *dirLock
 	dir   string
 	disk  *diskFailure
-	syncs *streamSyncs // nil without SyncGroup
+	syncs *streamSyncs // nil unless the server groups syncs (SyncGroup)
 	room  *diskRoom
 
-	// The options with which the server was started, and the users, which SetUsers changes.
+	// These are the options and the TLS configuration of the server's start, and the current users, which
+	// SetUsers changes.
 	started    EmbedOptions
 	tls        *tls.Config
 	tlsTimeout float64
@@ -84,9 +84,9 @@ type Server struct {
 	users      []roles.User
 }
 
-// Embed starts a server and returns it ready for connections. ctx bounds the start only. It
-// returns a one-line error if the data directory is in use or not writable, or if the server
-// cannot start. After an error, neither server nor lock is left.
+// Embed starts a server and returns it once it accepts connections. ctx bounds only the start. The error
+// has one line; it says, for example, that the data directory is in use or not writable. After an error,
+// there is neither a server nor a lock.
 func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
 	if i, err := readInvitation(o.DataDir); err != nil {
@@ -124,8 +124,8 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	if o.groupsSyncs() {
 		s.syncs = newStreamSyncs(ns, storeDir, disk, o)
 	}
-	// The garbage collector closes and frees a lock without references. This goroutine
-	// references the lock as long as the server runs, even if the caller drops s.
+	// If the lock had no reference, the garbage collector would close and release it. This goroutine
+	// keeps a reference while the server runs, even if the caller drops s.
 	go func() {
 		ns.WaitForShutdown()
 		runtime.KeepAlive(lock)
@@ -137,9 +137,9 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	return s, nil
 }
 
-// groupsSyncs reports whether one sync serves several writes. In a cluster it does not,
-// because streams may have replicas. Without users it does not, because the server cannot
-// refuse the engines of other processes.
+// groupsSyncs reports whether one sync serves several writes. It returns false in a cluster, because
+// streams may have replicas. It returns false without users, because the server could not refuse the
+// engines of other processes.
 func (o EmbedOptions) groupsSyncs() bool {
 	return o.SyncInterval == SyncGroup && o.ClusterName == "" && len(o.Users) > 0
 }
@@ -171,8 +171,8 @@ func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*ser
 	return ns, opts, nil
 }
 
-// listening waits until a started server accepts connections. A server that cannot listen
-// reports the reason only in its log.
+// listening waits until a started server accepts connections. If the server cannot listen, the reason is
+// only in its log; natsLog passes it to the channel fatal.
 func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -190,7 +190,8 @@ func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error
 	}
 }
 
-// serverOptions returns the options of a server that asks the users admitting about clients without a key.
+// serverOptions returns the server's options. The server asks the users admitting about clients without a
+// key.
 func (o EmbedOptions) serverOptions(admitting []roles.User) (*server.Options, error) {
 	dir, err := filepath.Abs(filepath.Join(o.DataDir, storeName))
 	if err != nil {
@@ -216,19 +217,18 @@ func (o EmbedOptions) serverOptions(admitting []roles.User) (*server.Options, er
 		opts.TLSTimeout = tlsWithin.Seconds()
 	}
 	text := roles.Config{Users: o.Users, Admitting: admitting, StoreDir: dir, SyncInterval: max(o.SyncInterval, 0), EngineInProcess: o.groupsSyncs()}.String()
-	if err := opts.ProcessConfigString(text); err != nil { // the server's error has one line for each fault
+	if err := opts.ProcessConfigString(text); err != nil { // the server's error may have several lines, one for each fault
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}
 	if _, total, err := diskSpace(o.DataDir); err == nil {
-		opts.JetStreamMaxStore = int64(total) // by default the limit is a share of what is free at the start, and would stay too low after a start on a full disk
+		opts.JetStreamMaxStore = int64(total) // the server's default is a share of the room that is free at the start; after a start on a full disk this limit would stay too low
 	}
 	return opts, nil
 }
 
-// freePort returns port if it is free, and else the value that makes the server take any free
-// port. It fails for an address of another machine, and for a port that this user may not use.
-// If another process takes the port before the server does, the start fails with an error that
-// says so.
+// freePort returns port if it is free. If it is taken or 0, freePort returns the value that makes the
+// server take any free port. It fails if the address is not this machine's, or if this user may not use
+// the port. If another process takes the port before the server listens, the start fails.
 func freePort(host string, port int) (int, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)
@@ -238,7 +238,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // take the operating system's error alone, because the message below contains the address too
+			err = cause // keep only the operating system's error, because the message below contains the address already
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}
@@ -260,16 +260,15 @@ func dialURL(at *net.TCPAddr) string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
 }
 
-// InProcess returns an option for nats.Connect that connects without a socket, whatever the
-// URL.
+// InProcess returns an option for nats.Connect that connects without a socket, whatever URL is given.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
-// Failed returns a channel that gets an error if a write or a sync to disk has failed. The
-// server stores nothing more in the stream that failed, even after the fault has gone: close
-// the server and end the process.
+// Failed returns a channel that gets an error if a write or a sync to disk has failed. The server then
+// stores nothing more in that stream, even if the disk works again. The caller closes the server and ends
+// the process.
 func (s *Server) Failed() <-chan error { return s.disk.failed }
 
-// closeTimeout bounds Close, because a disk that does not reply could stop it for ever.
+// closeTimeout bounds Close, because a disk that does not respond could stop Close for ever.
 const closeTimeout = 15 * time.Second
 
 // Close stops the server and releases the data directory. Open connections break. If the server

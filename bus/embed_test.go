@@ -99,8 +99,7 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 	require.NoError(t, preferred.Close())
 }
 
-// Embed takes another port if the port is taken, but fails if the address is not this
-// machine's.
+// Embed takes another port if the port is taken. It fails if the address belongs to another machine.
 func TestEmbedRefusesAnAddressOfAnotherMachine(t *testing.T) {
 	t.Parallel()
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
@@ -160,15 +159,15 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 	})
 }
 
-// withoutRunFile returns a data directory whose run.json can be neither written nor removed.
+// withoutRunFile returns a data directory in which run.json can be neither written nor removed.
 func withoutRunFile(t *testing.T) string {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run.json", "x"), 0o700))
 	return dir
 }
 
-// The server's log quotes input that the server cannot parse. Such input may be a payload, so
-// nod's log must not contain it.
+// The server's log quotes input that the server cannot parse. nod's log must not contain these quotes,
+// because the input may be a payload.
 func TestServerLogContainsNoPayload(t *testing.T) {
 	t.Parallel()
 	log := &testlog.Buffer{}
@@ -178,7 +177,7 @@ func TestServerLogContainsNoPayload(t *testing.T) {
 	require.NoError(t, err)
 	_, err = fmt.Fprint(conn, "CONNECT {}\r\nPUB s 3\r\nmy secret word\r\n")
 	require.NoError(t, err)
-	_, err = io.ReadAll(conn) // the server closes a connection after input that it cannot parse
+	_, err = io.ReadAll(conn) // the server closes the connection after input that it cannot parse
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	require.Contains(t, log.String(), "level=WARN")

@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	_ = flag.Set("test.parallel", "8") // many tests run at a time, because they mostly wait
 	os.Exit(m.Run())
 }
 
@@ -40,8 +40,8 @@ var (
 	asWeb         = roles.ConnectorID(roles.Web)
 	asTg          = roles.ConnectorID("tg")
 	asWa          = roles.ConnectorID("wa")
-	asAda         = roles.AgentID("ada") // the agent that attacks
-	asBob         = roles.AgentID("bob") // the agent that is attacked
+	asAda         = roles.AgentID("ada") // in attacks, ada is the attacker
+	asBob         = roles.AgentID("bob") // in attacks, bob is attacked
 )
 
 func everybody() []roles.ID {
@@ -50,7 +50,7 @@ func everybody() []roles.ID {
 	}
 }
 
-// guarded is a server with accounts, and with a key for every role.
+// guarded is a server with accounts. It has a key for every role.
 type guarded struct {
 	t    *testing.T
 	dir  string
@@ -64,7 +64,7 @@ func startGuarded(t *testing.T) *guarded {
 	return g
 }
 
-// embedGuarded is startGuarded with further keys. It also returns the server and its users.
+// embedGuarded is startGuarded with more keys. It also returns the server and the server's users.
 func embedGuarded(t *testing.T, more ...roles.ID) (*guarded, *bus.Server, []roles.User) {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,15 +75,14 @@ func embedGuarded(t *testing.T, more ...roles.ID) (*guarded, *bus.Server, []role
 	return &guarded{t: t, dir: dir, url: s.URL(), keys: keys}, s, users
 }
 
-// mode is how a server knows the keys. The rights are the same in both modes.
+// mode is the way in which a server knows the keys. Rights are the same in both modes.
 type mode string
 
 const (
-	nkeyMode     mode = "nkeys"    // each key is in the server's configuration
-	operatorMode mode = "operator" // each key has a JWT
+	nkeyMode     mode = "nkeys"    // the server's configuration contains each key
+	operatorMode mode = "operator" // a JWT describes each key
 )
 
-// inBothModes runs a test in each mode.
 func inBothModes(t *testing.T, test func(*testing.T, mode)) {
 	for _, m := range []mode{nkeyMode, operatorMode} {
 		t.Run(string(m), func(t *testing.T) {
@@ -93,7 +92,7 @@ func inBothModes(t *testing.T, test func(*testing.T, mode)) {
 	}
 }
 
-// startIn is startGuarded in a mode.
+// startIn runs a guarded server in the mode m.
 func startIn(t *testing.T, m mode) *guarded {
 	t.Helper()
 	if m == operatorMode {
@@ -115,8 +114,8 @@ func operatorKeys(t *testing.T) (dir string, keys *roles.Keys, accounts []roles.
 	return dir, keys, accounts
 }
 
-// startAccounts runs a server in operator mode, with the changes of the layouts, and with keys for
-// all roles.
+// startAccounts runs a server in operator mode with keys for all roles. The layouts change its
+// configuration.
 func startAccounts(t *testing.T, layouts ...layout) *guarded {
 	t.Helper()
 	dir, keys, accounts := operatorKeys(t)
@@ -150,7 +149,7 @@ func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyP
 	return pair, public
 }
 
-// operatorSeed reads a seed of the operator or of a signer.
+// operatorSeed reads a seed file from the operator's directory: the operator's own seed or a signer's.
 func operatorSeed(t *testing.T, dir, name string) nkeys.KeyPair {
 	t.Helper()
 	seed, err := os.ReadFile(filepath.Join(dir, "keys", "operator", name+".nk"))
@@ -160,7 +159,7 @@ func operatorSeed(t *testing.T, dir, name string) nkeys.KeyPair {
 	return pair
 }
 
-// startText runs a server on a configuration.
+// startText runs a server with this text as its configuration.
 func startText(t *testing.T, text string) *server.Server {
 	t.Helper()
 	opts := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
@@ -173,7 +172,7 @@ func startText(t *testing.T, text string) *server.Server {
 	return ns
 }
 
-// quiet returns a logger that drops everything, because servers under attack log each refusal.
+// quiet returns a logger that discards everything, because servers under attack log each refusal.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.User) {
@@ -187,8 +186,8 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 	return keys, users
 }
 
-// The method as connects with the key of id. LastError of the connection returns violations of
-// the rights of id.
+// The method as connects with the key of id. If a call violates the rights of id, the connection's
+// LastError says so.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
 	var key nats.Option
@@ -215,8 +214,8 @@ func (g *guarded) jetstream(id roles.ID) jetstream.JetStream {
 	return js
 }
 
-// mayPublish publishes to subject, and reports whether the server accepted the message. The
-// server reports a refusal before it replies to the flush.
+// mayPublish publishes to subject, and reports whether the server accepted the message. The server
+// reports a refusal before it replies to a flush.
 func mayPublish(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
 	before := nc.LastError()
@@ -236,13 +235,13 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 var refusalText = regexp.MustCompile(`Violation for (Publish|Subscription) to "([^"]*)"`)
 
 // rightsOf publishes and subscribes to all these subjects, closes nc, and returns those that the server
-// accepted. It waits once for most refusals, so it is much cheaper than mayPublish for each subject. The
-// refusal of a subject that the account maps to another names that other one: the subjects that begin with
-// mapped are tried one by one.
+// accepted. For most subjects it waits for the refusals only once, which is much cheaper than mayPublish
+// for each of them. Subjects that begin with mapped are tried one by one: the account maps them, and a
+// refusal names the subject to which the server has mapped them.
 func rightsOf(t *testing.T, nc *nats.Conn, mapped string, publishes, subscribes []string) (pub, sub []string) {
 	t.Helper()
-	refused := map[string]bool{}   // by the verb and the subject
-	handled := make(chan struct{}) // closed after the last error
+	refused := map[string]bool{}   // the keys are a verb and a subject
+	handled := make(chan struct{}) // closed after the last refusal
 	nc.SetClosedHandler(func(*nats.Conn) { close(handled) })
 	for _, subject := range publishes {
 		if strings.HasPrefix(subject, mapped) {
@@ -270,7 +269,7 @@ func rightsOf(t *testing.T, nc *nats.Conn, mapped string, publishes, subscribes 
 	return pub, slices.DeleteFunc(slices.Clone(subscribes), func(s string) bool { return refused["Subscription "+s] })
 }
 
-// mappedFor returns how the subjects begin that the account of id maps to others.
+// mappedFor returns the beginning of the subjects that the account of id maps to other subjects.
 func mappedFor(id roles.ID) string {
 	if id.Account() == roles.Observe {
 		return "$JS.API."
@@ -288,9 +287,9 @@ func refusedSince(t *testing.T, nc *nats.Conn, before error) bool {
 	return true
 }
 
-// members returns the options of the servers of one cluster. Each server knows the routes of
-// all servers, because nats-server takes their number as the size of the group that elects the
-// leader of JetStream. With fewer routes, the servers may never agree on a leader.
+// members returns the options of the servers of one cluster. Each server needs the routes of all servers:
+// nats-server takes the number of routes as the size of the group that elects JetStream's leader. With
+// fewer routes, the servers may never agree on a leader.
 func members(t *testing.T, servers int) (all []bus.EmbedOptions) {
 	var routes []string
 	ports := testports.Free(t, servers)
@@ -306,7 +305,7 @@ func members(t *testing.T, servers int) (all []bus.EmbedOptions) {
 	return all
 }
 
-// embeds starts servers, which end with the test.
+// embeds starts servers, and closes them when the test ends.
 func embeds(t *testing.T, options ...bus.EmbedOptions) (servers []*bus.Server) {
 	t.Helper()
 	for _, o := range options {

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a retry may succeed, an error is sent as UNAVAILABLE, after which callers try again.
+// An error after which a retry may succeed is sent as UNAVAILABLE, so that callers try again.
 func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 	t.Parallel()
 	for err, code := range map[error]schemas.Code{
@@ -38,7 +38,7 @@ func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 	}
 }
 
-// electing is a stream whose first calls find no leader.
+// electing is a stream whose first two calls find no leader.
 type electing struct {
 	jetstream.Stream
 	calls int

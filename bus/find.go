@@ -15,17 +15,17 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Place names a bus. Environment variables replace empty fields: NOD_URL, NOD_CREDS or
-// NOD_TOKEN_FILE, and NOD_DATA.
+// Place names a bus. Environment variables replace its empty fields: NOD_URL, NOD_DATA, and either
+// NOD_CREDS or NOD_TOKEN_FILE.
 type Place struct {
 	URL       string // addresses of NATS servers, comma-separated
-	Creds     string // the name of a key file
-	TokenFile string // the name of a file with an agent's OIDC token, in place of Creds
+	Creds     string // the path of a key file
+	TokenFile string // the path of a file with an agent's OIDC token, which replaces Creds
 	DataDir   string // the data directory of a running nod; its run.json contains the address
 }
 
-// WithDefaults returns p with its empty fields filled from the environment. DataDir is DataHome
-// if NOD_DATA is not set, and so never empty.
+// WithDefaults returns p with its empty fields filled from the environment. DataDir is never empty:
+// without NOD_DATA it is DataHome.
 func (p Place) WithDefaults() (Place, error) {
 	if p.URL == "" {
 		p.URL = os.Getenv("NOD_URL")
@@ -44,7 +44,7 @@ func (p Place) WithDefaults() (Place, error) {
 	return p, err
 }
 
-// DataHome returns the default data directory, in the user's data home.
+// DataHome returns the default data directory, which is in the user's data home.
 func DataHome() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "nod"), nil
@@ -59,17 +59,16 @@ func DataHome() (string, error) {
 	return filepath.Join(home, ".local", "share", "nod"), nil
 }
 
-// Join connects to the bus at p as id. If p.URL is set, Join connects to that address with
-// p.Creds. Otherwise, if p.DataDir contains an invitation, it connects to the nod that invited
-// this machine. Otherwise it connects to the nod that runs on p.DataDir, with p.Creds or the
-// key of id in that directory. If that nod restarts, the connection follows it to its new address.
-// An agent connects with p.TokenFile if that is set.
+// Join connects to the bus at p as id. If p.URL is set, Join connects to that address with p.Creds.
+// Otherwise, if p.DataDir contains an invitation, Join connects to the nod that invited this machine.
+// Otherwise, Join connects to the nod that runs on p.DataDir, with p.Creds or with the key of id in that
+// directory, and follows that nod to a new address after a restart. An agent connects with p.TokenFile if
+// that is set.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
 	return JoinWait(ctx, p, id, log, 0)
 }
 
-// JoinWait is Join with repeated tries: while no server answers, it tries again, for at most
-// the duration wait.
+// JoinWait is Join that tries again while no server answers, at most for the duration wait.
 func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
@@ -109,14 +108,13 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		o.Creds = keys.Path(id)
 	}
 	conn, err := Connect(ctx, o)
-	if errors.Is(err, ErrNoServer) { // nod was killed and left run.json behind, and another process now has nod's pid
+	if errors.Is(err, ErrNoServer) { // nod was killed and could not remove run.json, and another process now has nod's pid
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err
 }
 
-// joinElsewhere connects an agent to the nod on another machine that invited this machine. It
-// fails for every role but agents.
+// joinElsewhere connects an agent to the nod that invited this machine. It fails for all other roles.
 func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string, id roles.ID) (*Conn, error) {
 	if id.Role != roles.Agent {
 		return nil, fmt.Errorf("this machine may only ask, as the agent %s of the nod at %s: answer and manage on that machine", i.Agent, i.URL)
@@ -133,7 +131,7 @@ func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string
 	return Connect(ctx, o)
 }
 
-// runDialer dials the address that run.json contains at the time of the dial.
+// runDialer dials the address that run.json contains when the connection is dialled.
 type runDialer struct{ dir string }
 
 func (d runDialer) Dial(network, _ string) (net.Conn, error) {

@@ -8,54 +8,54 @@ import (
 	"sync/atomic"
 )
 
-// Errors that end all waits for a sync. They are permanent, and leave unknown whether a write
-// is on disk.
+// These errors end all waits for a sync. They are permanent, and leave unknown whether a write is on
+// disk.
 var (
 	errDisk         = fmt.Errorf("%w: the disk failed", ErrUnknown)
 	errServerClosed = fmt.Errorf("%w: the embedded NATS server is closed", ErrUnknown)
 )
 
-// groupSync makes the messages of one stream durable in groups: the server acknowledges a
-// message once the kernel has it, and one sync to disk serves all waiting callers. A nil
-// groupSync never waits. It stands for a stream that may lose messages, or is synced by the
-// server itself or served by another process.
+// groupSync makes the messages of one stream durable in groups. The server acknowledges a message once
+// the kernel has it, and one sync to disk then serves all waiting callers. A nil groupSync never waits.
+// It stands for a stream that may lose messages, that the server syncs itself, or that another process
+// serves.
 type groupSync struct {
 	store  syncedStore
-	failed func(error) // gets the error of the first failed sync, once
+	failed func(error) // is called only with the error of the first failed sync
 
-	synced atomic.Uint64 // the sequence up to which all messages are on disk
+	synced atomic.Uint64 // all messages up to this sequence are on disk
 
 	mu      sync.Mutex
-	current *syncRound // the round in progress; nil without one
-	next    *syncRound // the round after the current one; nil if no caller waits for it
-	err     error      // the error of every wait after a failure: errDisk or errServerClosed
+	current *syncRound // the round in progress; nil if there is none
+	next    *syncRound // the round after current; nil if no caller waits for it
+	err     error      // after a failure, every wait gets this error: errDisk or errServerClosed
 	end     chan struct{}
 }
 
 type syncedStore interface {
 	// last returns the sequence of the last stored message.
 	last() uint64
-	// sync returns once everything that was stored before the call is on disk. After an error
-	// the kernel may have dropped data, so a later success proves nothing.
+	// sync returns once all data that was stored before the call is on disk. After an error, the kernel
+	// may have dropped data, so the success of a later sync proves nothing.
 	sync() error
-	// replacing is called before a message is sent that replaces the message at revision.
-	// After the message, the caller calls sent, with unknown set if the server may still store
-	// the message later.
+	// replacing is called before a message is sent that replaces the message at revision. After the
+	// server's reply, or without one, the caller calls sent. unknown means that the server may still
+	// store the message later.
 	replacing(revision uint64, size int) (sent func(unknown bool))
 }
 
 type syncRound struct {
-	through uint64 // all messages up to this sequence were stored before the sync of the round began; 0 until then
+	through uint64 // the round's sync covers all messages up to this sequence; 0 until the sync begins
 	done    chan struct{}
-	err     error // the error of the round; set before done is closed
+	err     error // the round's error; set before done is closed
 }
 
 func newGroupSync(store syncedStore, failed func(error)) *groupSync {
 	return &groupSync{store: store, failed: failed, end: make(chan struct{})}
 }
 
-// wait returns once the stored message with this sequence, and all earlier ones, are on disk.
-// After an error a power cut may still lose them, so the caller must report no success.
+// wait returns once the stored message with this sequence, and all earlier messages, are on disk. After
+// an error a power cut may still lose them, so the caller must not report success.
 func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	if g == nil || sequence <= g.synced.Load() {
 		return nil
@@ -71,8 +71,8 @@ func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// replacing prepares the block files for a message that replaces the one at revision; 0 means
-// that it replaces none.
+// replacing prepares the block files for a message that replaces the message at revision. Revision 0
+// means that the message replaces none.
 func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	if g == nil || revision == 0 {
 		return func(bool) {}
@@ -82,12 +82,12 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 
 func (g *groupSync) check() {
 	if g != nil {
-		g.join(math.MaxUint64) // the error goes to the channel failed
+		g.join(math.MaxUint64) // join starts a sync, whose error g.failed reports
 	}
 }
 
-// join returns the first round that begins, or began, after the message was stored. It
-// starts the round if there is none in progress. After an error every round fails.
+// join returns the first round that has begun, or will begin, after the message was stored. If no round
+// is in progress, join starts one. After an error every round fails.
 func (g *groupSync) join(sequence uint64) *syncRound {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,11 +115,11 @@ func (g *groupSync) run(r *syncRound) {
 	}
 }
 
-// finish ends a round and returns the next one, or nil.
+// finish ends a round and returns the next round, or nil if there is none.
 func (g *groupSync) finish(r *syncRound, err error) *syncRound {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err != nil { // after the server has stopped, a store reports success without a sync
+	if g.err != nil { // once the server has stopped, a store reports success without a sync
 		err = g.err
 	} else if err != nil {
 		g.stop(errDisk)
@@ -141,7 +141,7 @@ func (g *groupSync) stop(err error) {
 	close(g.end)
 }
 
-// close ends all waits because the server stops.
+// close ends all waits with an error, because the server stops.
 func (g *groupSync) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

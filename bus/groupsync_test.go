@@ -17,12 +17,12 @@ import (
 
 const patience = 30 * time.Second
 
-// disk is the disk of an embedded server. A test can stop its syncs and make them fail.
+// disk is the disk of an embedded server. A test can delay its syncs and make them fail.
 type disk struct {
 	mu     sync.Mutex
-	gate   chan struct{} // while this channel is open, syncs wait; nil means that they do not
+	gate   chan struct{} // syncs wait until this channel is closed; if it is nil, they do not wait
 	err    error
-	waited chan string // the stream of each sync that waits
+	waited chan string // receives the name of the stream of each sync that waits
 }
 
 func (d *disk) beforeSync(stream string) error {
@@ -36,7 +36,7 @@ func (d *disk) beforeSync(stream string) error {
 	return err
 }
 
-// hang stops the syncs that begin from now on until the returned function is called.
+// hang delays all syncs that begin after the call, until the returned function is called.
 func (d *disk) hang() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,7 +89,7 @@ func pendingEntry(id string) bus.Entry {
 	}}
 }
 
-// Every operation returns only once the data that it wrote or read is on disk.
+// Every operation returns only once the data that it has written or read is on disk.
 func TestNothingIsReportedBeforeItsSync(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -175,7 +175,7 @@ func TestNothingIsReportedBeforeItsSync(t *testing.T) {
 	}
 }
 
-// awaitStored waits until the server has the new record and its fired timer.
+// awaitStored waits until the server has a new record and the record's fired timer.
 func awaitStored(t *testing.T, g *grouped) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -184,7 +184,7 @@ func awaitStored(t *testing.T, g *grouped) {
 	}, patience, 10*time.Millisecond)
 }
 
-// A failed sync is never reported as a success. The log reports it once, with the fix.
+// No operation reports success after a failed sync. The log reports the failure once, with the fix.
 func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -195,7 +195,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	g.fail(syscall.ENOSPC)
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("2"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
-	g.fail(nil) // after the failure, the kernel may have dropped the data, so a later success proves nothing
+	g.fail(nil) // a later success proves nothing, because the kernel may have dropped the data after the failure
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("3"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
 	select {
@@ -210,7 +210,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// If a server closes while its disk hangs, all waits for the disk end without success.
+// If a server closes while its disk hangs, all waits for a sync end with an error.
 func TestAServerClosesWhileASyncHangs(t *testing.T) {
 	t.Parallel()
 	g := startGrouped(t, t.TempDir())
@@ -230,7 +230,7 @@ func TestAServerClosesWhileASyncHangs(t *testing.T) {
 	}
 }
 
-// A sync serves only the writes that were stored before it began.
+// A sync confirms only those writes that were stored before the sync began.
 func TestAWriteDuringASyncWaitsForTheNextSync(t *testing.T) {
 	t.Parallel()
 	g := startGrouped(t, t.TempDir())

@@ -12,37 +12,36 @@ import (
 )
 
 const (
-	// A connection pings its server every pingEvery, and tolerates pingsMissed unanswered
-	// pings. The connection leaves a server that is silent for 9 s.
+	// A connection pings its server every pingEvery, and tolerates pingsMissed pings without a reply. It
+	// therefore leaves a server that is silent for 9 s.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
 	// writeWithin bounds a write to a server that has stopped reading.
 	writeWithin = 8 * time.Second
 
-	// A server that answers pings may be cut off from the other servers. The connection changes
-	// to another server after failedTimes failed tries over at least failedFor. It keeps the
-	// new server for at least switchMin. This time doubles with each change, up to switchMax,
-	// until a try succeeds.
+	// A server that answers pings may be cut off from the other servers. The connection changes to
+	// another server after at least failedTimes failed tries during at least failedFor. It then keeps the
+	// new server for at least switchMin. Each further change doubles this time, up to switchMax; a
+	// successful try resets it.
 	failedTimes = 2
 	failedFor   = 4 * time.Second
 	switchMin   = 10 * time.Second
 	switchMax   = 2 * time.Minute
 
-	// pulseEvery is the interval at which a connection without calls of its own tests its
-	// server. pulseWithin bounds one test.
+	// pulseEvery is the interval at which a connection tests its server if it makes no calls itself.
+	// pulseWithin bounds one test.
 	pulseEvery  = 3 * time.Second
 	pulseWithin = 3 * time.Second
 )
 
-// health counts the failed tries of a connection's calls, because the connection's server may
-// no longer serve calls.
+// health counts failed tries of a connection's calls, to detect a server that no longer serves calls.
 type health struct {
 	mu     sync.Mutex
 	server uint64
 	failed int
-	since  time.Time     // the start of the first failed try after the last success
+	since  time.Time     // when the first failed try after the last success began
 	wait   time.Duration // the shortest time between two changes of the server
-	next   time.Time     // the earliest time of the next change of the server
+	next   time.Time     // the earliest time of the next change to another server
 }
 
 func (h *health) served() {
@@ -51,8 +50,7 @@ func (h *health) served() {
 	h.failed, h.wait = 0, 0
 }
 
-// unserved counts a failed try, and reports whether the connection should change to another
-// server.
+// unserved counts a failed try. It reports whether the connection should change to another server.
 func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,8 +68,8 @@ func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	return true
 }
 
-// attempt is one try on a connection: its start, and the number of reconnects before it. A
-// later reconnect means that the try's server is no longer in use.
+// attempt is one try of a call: when it began, and how often the connection had reconnected before. A
+// later reconnect means that the connection no longer uses the try's server.
 type attempt struct {
 	began  time.Time
 	server uint64
@@ -79,8 +77,8 @@ type attempt struct {
 
 func (c *Conn) attempt() attempt { return attempt{time.Now(), c.nc.Stats().Reconnects} }
 
-// recordAttempt records the result of a try. After too many failed tries, the connection
-// changes to another server, if it knows one.
+// recordAttempt records the result of a try. After too many failed tries, the connection changes to
+// another server, if it knows one.
 func (c *Conn) recordAttempt(a attempt, err error) {
 	switch {
 	case isUnserved(err, time.Since(a.began)):
@@ -99,15 +97,15 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 
 func (c *Conn) alternatives() bool { return len(c.nc.Servers()) > 1 }
 
-// isServed reports whether a try with the result err got a reply: err is nil, or an error of
-// nod or of JetStream.
+// isServed reports whether a try with the result err got a reply. It got one if err is nil, or is an
+// error of nod or of JetStream.
 func isServed(err error) bool {
 	var e *schemas.Error
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// isUnserved reports whether err means that the server, or another server behind it, did
-// not serve a try of the duration took.
+// isUnserved reports whether err shows that the server, or a server behind it, did not serve the try.
+// took is the duration of the try.
 func isUnserved(err error, took time.Duration) bool {
 	var e *schemas.Error
 	switch {
@@ -116,16 +114,16 @@ func isUnserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // a shorter try was ended by the caller's own time limit
+		return took >= pulseWithin-pulseWithin/10 // after a shorter time, the caller's own time limit has ended the try
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}
 	return apiUnavailable(err)
 }
 
-// Pulse calls try every pulseEvery, if the connection knows another server, until stop is
-// called or the connection closes. Without Pulse, a client that only waits for messages would
-// not notice that its server is cut off from the others.
+// Pulse calls try every pulseEvery if the connection knows another server. It ends when stop is called or
+// the connection closes. Without Pulse, a client that only waits for messages would not notice that its
+// server is cut off from the others.
 func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -142,7 +140,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // each call inside try records its own result
+				_ = try(within) // recordAttempt has recorded the results of the calls inside try
 				late := within.Err() != nil
 				done()
 				if !late {

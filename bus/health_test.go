@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A connection changes to another server after several failed tries over some time, and waits
-// longer before each further change.
+// After several failed tries over some time, a connection changes to another server. Each further change
+// takes a longer wait.
 func TestAConnectionChangesServersAfterRepeatedFailures(t *testing.T) {
 	t.Parallel()
 	var h health

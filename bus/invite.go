@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Invitation lets another machine send requests to nod under its own agent name. It contains
-// nod's address, the agent's key, and the server's certificate authority. It is a secret.
+// Invitation lets another machine send requests to this nod, under an agent name of its own. It contains
+// nod's address, the agent's key, and the certificate of the server's authority. It is a secret.
 type Invitation struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
@@ -28,9 +28,8 @@ type Invitation struct {
 
 const joinedName = "joined.json"
 
-// Invite makes an agent's key and returns the invitation for another machine. address is the
-// server's address as that machine sees it. The server accepts the key, and uses TLS, from its
-// next start on.
+// Invite makes an agent's key and returns the invitation for another machine. address is the server's
+// address as the other machine sees it. From its next start on, the server accepts the key and uses TLS.
 func Invite(dataDir, agent, address string) (Invitation, error) {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -55,13 +54,13 @@ func Invite(dataDir, agent, address string) (Invitation, error) {
 	return Invitation{URL: "tls://" + address, Agent: agent, Key: strings.TrimSpace(string(seed)), CA: string(cert)}, nil
 }
 
-// String returns the invitation as one word. The word contains the key.
+// String returns the invitation as one word, which contains the key.
 func (i Invitation) String() string {
 	text, _ := json.Marshal(i) // json.Marshal cannot fail on strings
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// ParseInvitation reads the result of String.
+// ParseInvitation parses a word that String has returned.
 func ParseInvitation(word string) (i Invitation, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(word))
 	if err != nil || json.Unmarshal(text, &i) != nil || i.Key == "" || !i.isComplete() {
@@ -70,18 +69,17 @@ func ParseInvitation(word string) (i Invitation, err error) {
 	return i, nil
 }
 
-// isComplete reports whether the invitation names an agent, an authority and exactly one
-// server, with TLS.
+// isComplete reports whether the invitation names an agent, the certificate of an authority, and exactly
+// one server address with TLS.
 func (i *Invitation) isComplete() bool {
 	at, err := url.Parse(i.URL)
 	return err == nil && at.Scheme == "tls" && at.Host != "" && i.URL == "tls://"+at.Host &&
 		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
 }
 
-// Join stores the invitation in a data directory, readable by its owner alone. From then on,
-// the functions Join and JoinWait use the invitation if they are called with this directory.
-// Join fails, and changes nothing, if the directory has a nod of its own or has an invitation
-// already.
+// Join stores the invitation in a data directory, readable by its owner alone. Later calls of the
+// functions Join and JoinWait with this directory use the invitation. If the directory has a nod of its
+// own, or an invitation already, Join fails and changes nothing.
 func (i Invitation) Join(dataDir string) error {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -98,13 +96,13 @@ func (i Invitation) Join(dataDir string) error {
 	if err := keys.Put(roles.AgentID(i.Agent), i.Key); err != nil {
 		return err
 	}
-	i.Key = "" // the key has its own file
+	i.Key = "" // the key is in a file of its own
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = roles.WriteNew(path, append(text, '\n')) // every invitation on disk has its key, because the key is written first
+		err = roles.WriteNew(path, append(text, '\n')) // the key was written first, so that every invitation on disk has its key
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return joined // another process has just joined
+		return joined // another process has just joined with this directory
 	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
@@ -116,7 +114,7 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	path := filepath.Join(dataDir, joinedName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil // the next function that uses the directory reports the fault
+		return nil, nil // if the directory cannot be used, its next user reports that
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the invitation of this directory: %w", err)
@@ -128,8 +126,8 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	return &i, nil
 }
 
-// Joined returns the address of the nod that invited this machine. joined is false without an
-// invitation, or if p has a URL, which Join prefers.
+// Joined returns the address of the nod that invited this machine. joined is false if there is no
+// invitation, or if p has a URL, because Join then does not use the invitation.
 func (p Place) Joined() (url string, joined bool, err error) {
 	p, err = p.WithDefaults()
 	if err != nil || p.URL != "" {
@@ -142,9 +140,10 @@ func (p Place) Joined() (url string, joined bool, err error) {
 	return i.URL, true, nil
 }
 
-// Agent returns the default agent name. With a token it is NOD_AGENT; with a URL, NOD_AGENT or else
-// "local"; otherwise the name in the data directory's invitation, or else "local". NOD_AGENT chooses
-// none of the keys in the data directory: whoever sets a hook's environment would choose them.
+// Agent returns the default agent name. With a token it is NOD_AGENT; with a URL it is NOD_AGENT or,
+// without that, "local". Otherwise it is the name in the data directory's invitation or, without an
+// invitation, "local". NOD_AGENT does not choose among the keys in the data directory, because anyone who
+// sets a hook's environment could then choose a key.
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// JoinErrors is errors.Join, except that the error's text is one line.
+// JoinErrors is errors.Join with an error text of one line.
 func JoinErrors(errs ...error) error {
 	err := errors.Join(errs...)
 	if err == nil || !strings.Contains(err.Error(), "\n") {

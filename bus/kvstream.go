@@ -15,46 +15,46 @@ import (
 var (
 	// ErrNotFound means that the key has no value.
 	ErrNotFound = errors.New("not found")
-	// ErrMoved means that the key is not at the given revision: the caller must read it again.
+	// ErrMoved means that the key is no longer at the revision that the caller gave. The caller must read
+	// the key again.
 	ErrMoved = errors.New("changed meanwhile")
-	// ErrUnknown means that the store did not reply in time: the write may or may not have
-	// happened.
+	// ErrUnknown means that the store did not reply in time. The write may or may not have happened.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrTooLarge means that the value exceeds the limit of a message. Nothing was written.
+	// ErrTooLarge means that the value exceeds the size limit of a message. Nothing was written.
 	ErrTooLarge = errors.New("too large to be stored")
-	// ErrFull means that the servers have no room for the message, or that the stores are at a
-	// limit. Nothing was written. Once there is room, the next try succeeds.
+	// ErrFull means that the servers have no room for the message, or that the stores are at a limit.
+	// Nothing was written. A later try succeeds if there is room again.
 	ErrFull = errors.New("the stores have no room")
 	// ErrUnreadable means that this version of nod cannot decode the stored value.
 	ErrUnreadable = errors.New("not readable")
 )
 
-// codeDuplicateInFlight means that a message with the same id is still being stored; nats.go
-// has no name for this code.
+// codeDuplicateInFlight means that the server is still storing a message with the same id. nats.go has no
+// name for this code.
 const codeDuplicateInFlight jetstream.ErrorCode = 10158
 
-// operationHeader marks the tombstone of a deleted key; tools for KV buckets expect it.
+// operationHeader marks the tombstone of a deleted key. Tools for KV buckets expect this header.
 const operationHeader = "KV-Operation"
 
-// maxReads bounds the concurrent reads from the leader. If the server's queue of JetStream
-// calls overflows, the server drops all calls in it, also those of other clients.
+// maxReads bounds the concurrent reads from a stream's leader. If the server's queue of JetStream calls
+// overflows, the server drops all calls in it, including those of other clients.
 const maxReads = 256
 
-// kvStream is a stream that keeps the last value of each key, laid out like a KV bucket. nod
-// does not use nats.go's KeyValue for two reasons: of several replicas only the leader may be
-// read (see allowDirect), and scheduled messages need DiscardOld.
+// kvStream is a stream that keeps the last value of each key, laid out like a KV bucket. nod does not use
+// nats.go's KeyValue for two reasons: only the leader of several replicas may be read (see allowDirect),
+// and scheduled messages need DiscardOld.
 type kvStream struct {
 	conn   *Conn
 	name   string
 	stream jetstream.Stream
 	prefix string
 	reads  chan struct{}
-	disk   *groupSync // waits until messages are on disk; nil if the server syncs each message itself
+	disk   *groupSync // waits until messages are on disk; nil if no wait is needed
 }
 
-// allowDirect turns direct reads on for a bucket of one replica, and off for a bucket of
-// several. A direct read takes half as long as a read through the JetStream API, but followers
-// answer it too, with old values.
+// allowDirect turns direct reads on for a bucket with one replica, and off for a bucket with several
+// replicas. A direct read takes half as long as a read through the JetStream API, but followers answer it
+// too, possibly with old values.
 func (k *kvStream) allowDirect(ctx context.Context) error {
 	config := k.stream.CachedInfo().Config
 	alone := config.Replicas == 1
@@ -71,16 +71,15 @@ func (k *kvStream) allowDirect(ctx context.Context) error {
 	})
 }
 
-// storedValue is the stored value of a key with its revision.
 type storedValue struct {
 	data     []byte
 	revision uint64
-	at       time.Time // the time of the write, in broker time
+	at       time.Time // when the value was written, in broker time
 }
 
-// get reads the last value of a key, with retries until ctx ends. With ErrNotFound it returns
-// the revision with which put creates the key: 0, or the revision of the tombstone of a
-// deleted key.
+// get reads the last value of a key, with retries until ctx ends. If the key has no value, get returns
+// ErrNotFound and the revision with which put can create the key: the revision of a deleted key's
+// tombstone, or 0.
 func (k *kvStream) get(ctx context.Context, key string) (storedValue, error) {
 	return k.last(ctx, k.prefix+key)
 }
@@ -91,8 +90,8 @@ func (k *kvStream) last(ctx context.Context, subject string) (storedValue, error
 	})
 }
 
-// isEmpty reports whether no message matches a filter of subjects. It is three times as fast as
-// a listing.
+// isEmpty reports whether no message matches a subject filter. A call takes a third of the time of a
+// listing.
 func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	_, err := k.read(ctx, filter, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return k.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(filter))
@@ -103,8 +102,8 @@ func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	return false, err
 }
 
-// read calls the function get until get succeeds or fails permanently, or ctx ends. It decodes
-// the message. Errors name the message by subject.
+// read calls the function get until get succeeds or fails permanently, or ctx ends. It returns the value
+// in the message. Errors name the message by its subject.
 func (k *kvStream) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (storedValue, error) {
 	select {
 	case k.reads <- struct{}{}:
@@ -125,9 +124,9 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 			return storedValue{}, ErrNotFound
 		case isPermanent(err):
 			return storedValue{}, fmt.Errorf("read %s: %w", subject, err)
-		case errors.Is(err, nats.ErrNoResponders): // direct reads may have been turned off, because replicas were added
+		case errors.Is(err, nats.ErrNoResponders): // perhaps an operator has added replicas, which turns direct reads off
 			hop, cancel := context.WithTimeout(ctx, hopTimeout)
-			_, _ = k.stream.Info(hop) // Info loads the new configuration; after an error, the next try fails too
+			_, _ = k.stream.Info(hop) // Info loads the new configuration; if Info fails, the next try fails too
 			cancel()
 		}
 		if pause(ctx, try) != nil {
@@ -136,8 +135,8 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 	}
 }
 
-// stored waits until a message is on disk, because the caller may report its content, and then
-// decodes it.
+// stored decodes a message once it is on disk. It waits because the caller may report the message's
+// content.
 func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (storedValue, error) {
 	if err := k.disk.wait(ctx, msg.Sequence); err != nil {
 		return storedValue{}, fmt.Errorf("read %s: %w", msg.Subject, err)
@@ -148,8 +147,8 @@ func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (sto
 	return storedValue{msg.Data, msg.Sequence, msg.Time}, nil
 }
 
-// publish sends a message once. If revision is not 0, the message replaces the message at
-// revision. Nil means that the message is stored and on disk.
+// publish sends a message once. If revision is not 0, the message replaces the message at revision. A nil
+// error means that the message is stored and on disk.
 func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	w := StoreWrite{Store: k.name, Sent: time.Now()}
 	ack, err := k.send(ctx, msg, revision, opts...)
@@ -165,8 +164,8 @@ func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, 
 	return ack, err
 }
 
-// send sends a message without waiting for the disk. A caller may use it for the first of two
-// messages in the same stream, if the caller waits for the second message.
+// send sends a message without waiting for the disk. A caller may use send for the first of two messages
+// in one stream if it waits for the second message.
 func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
@@ -187,13 +186,13 @@ func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opt
 	return ack, err
 }
 
-// isFull reports whether the servers have refused a message because the limits of the server,
-// the account or the stream leave no room for it. nats.go has no names for these codes.
+// isFull reports whether the servers have refused a message because a limit of the server, the account or
+// the stream leaves no room for it. nats.go has no names for these codes.
 func isFull(err error) bool {
 	switch apiCode(err) {
 	case codeNoResources, codeNoStorage, codeAccountFull:
 		return true
-	case codeStoreFailed: // a stream at its own limit
+	case codeStoreFailed: // the stream is at its own limit if the text says "maximum"
 		return strings.Contains(err.Error(), "maximum")
 	}
 	return false
@@ -202,13 +201,13 @@ func isFull(err error) bool {
 // codeAccountFull means that the account is at its limit.
 const codeAccountFull jetstream.ErrorCode = 10002
 
-// codeStoreFailed means that the server could not write a message to its disk; nats.go has no
-// name for this code.
+// codeStoreFailed means that the server could not write a message to its disk. nats.go has no name for
+// this code.
 const codeStoreFailed jetstream.ErrorCode = 10077
 
-// put writes data under key if the key is at revision, and returns the new revision. It
-// repeats a write with an unknown outcome, and succeeds if the key already has exactly this
-// data. The error is ErrMoved if another write came first.
+// put writes data under key if the key is at revision, and returns the new revision. If the outcome of a
+// write is unknown, put writes again. It succeeds if the key already has exactly this data. The error is
+// ErrMoved if another write came first.
 func (k *kvStream) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
@@ -237,8 +236,8 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 	}
 }
 
-// movedIfZero returns ErrMoved for revision 0: compare returns 0 if the key has another
-// client's data.
+// movedIfZero returns ErrMoved for revision 0, which compare returns if the key has another client's
+// data.
 func movedIfZero(revision uint64) error {
 	if revision == 0 {
 		return ErrMoved
@@ -262,8 +261,8 @@ func (k *kvStream) compare(ctx context.Context, key string, data []byte, revisio
 	return 0, true, nil
 }
 
-// remove deletes key if it is at revision. The tombstone expires after a minute; every reader
-// has seen it by then.
+// remove deletes key if it is at revision. The tombstone expires after a minute, by when every reader has
+// seen it.
 func (k *kvStream) remove(ctx context.Context, key string, revision uint64) error {
 	header := nats.Header{}
 	header.Set(operationHeader, "DEL")
@@ -272,8 +271,8 @@ func (k *kvStream) remove(ctx context.Context, key string, revision uint64) erro
 	return err
 }
 
-// keys lists the keys that match a filter such as "S.*", in no particular order. prefix is the
-// subject before the keys.
+// keys lists the keys that match a filter such as "S.*", in no particular order. prefix is the part of
+// the subjects before the keys.
 func (k *kvStream) keys(ctx context.Context, prefix, filter string) ([]string, error) {
 	var info *jetstream.StreamInfo
 	err := retryOperation(ctx, "list "+k.name, func(ctx context.Context) (err error) {
@@ -302,22 +301,22 @@ func apiCode(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// apiUnavailable reports whether JetStream cannot serve calls for now, for example because the
+// apiUnavailable reports whether JetStream cannot serve calls at the moment, for example because the
 // servers have no majority.
 func apiUnavailable(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// isConflict reports whether a write lost its compare-and-set. Replicated streams and other
-// streams have different codes for this.
+// isConflict reports whether a write lost its compare-and-set. The code for this is different in
+// replicated streams.
 func isConflict(err error) bool {
 	code := apiCode(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isPermanent reports whether no retry can help soon: the server has refused the call, the
-// message is too large, the connection is closed, the disk has failed, or the stores are full.
+// isPermanent reports whether a retry cannot help soon: the server has refused the call, the message is
+// too large, the connection is closed, the disk has failed, or the stores are full.
 func isPermanent(err error) bool {
 	if errors.Is(err, ErrFull) || errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errDisk) || errors.Is(err, errServerClosed) {
 		return true

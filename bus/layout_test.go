@@ -20,11 +20,12 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// layout changes the shipped configuration. Each attack also runs on a layout on which it must
-// succeed: otherwise its failure on the shipped configuration would prove nothing.
+// layout changes the shipped configuration. A failure of an attack on the shipped configuration proves
+// something only if the same attack succeeds on a changed one. Each attack therefore also runs on such a
+// layout.
 type layout struct {
 	config func(string) string
-	scope  func(*jwt.UserScope) // changes a signing key, in operator mode
+	scope  func(*jwt.UserScope) // in operator mode, changes the rights of a signing key
 }
 
 func (l layout) text(config string) string {
@@ -38,7 +39,7 @@ var asShipped = layout{}
 
 var usersBlock = regexp.MustCompile(`(?s)users: \[\n(.*?)\n?    \]\n`)
 
-// oneAccount puts all users, with the same rights, into one account. It is for nkeys.
+// oneAccount puts all users into one account and keeps their rights. It works only for nkeys.
 var oneAccount = layout{config: func(config string) string {
 	var users strings.Builder
 	for _, m := range usersBlock.FindAllStringSubmatch(config, -1) {
@@ -46,13 +47,13 @@ var oneAccount = layout{config: func(config string) string {
 	}
 	head, _, _ := strings.Cut(config, "accounts {")
 	text := head + "accounts { ONE { jetstream: enabled, users: [\n" + users.String() + "] } }\n"
-	// Without imports between accounts there are no mappings, so rights name the unmapped
+	// Without imports between accounts there are no mappings, so the rights must name the original
 	// subjects.
 	return strings.ReplaceAll(text, "_NOD.consumer_info.", "$JS.API.CONSUMER.INFO.permission_prompts.")
 }}
 
-// looseRights lets agents send any request to the server and to the services, and lets engines
-// reply to any subject that is not denied.
+// looseRights lets agents send any request to the server and to the services. It also lets engines reply
+// to any subject that is not denied.
 var looseRights = layout{
 	config: func(config string) string {
 		for _, agent := range []string{"ada", "bob"} {
@@ -68,8 +69,8 @@ var looseRights = layout{
 	},
 }
 
-// looseEngine lets engines reply by allow_responses, with a deny rule for the subjects that
-// they must not use.
+// looseEngine lets engines reply to any subject, by allow_responses. A deny rule names the subjects that
+// engines must not use.
 var looseEngine = layout{
 	config: func(config string) string {
 		return regexp.MustCompile(`(?s)(# engine\n.*?)deny: \[\]\}\n(.*?)(      \}\})`).
@@ -83,8 +84,8 @@ var looseEngine = layout{
 	},
 }
 
-// startLayout runs a server on the shipped configuration with the changes of the layouts, with
-// keys for all roles, and makes the stores.
+// startLayout runs a server with keys for all roles, and makes the stores. The server has the shipped
+// configuration with the changes of the layouts.
 func startLayout(t *testing.T, m mode, layouts ...layout) *guarded {
 	t.Helper()
 	if m == operatorMode {
@@ -112,8 +113,8 @@ const (
 	theAnswer   = "nod.v1.answer.terminal.s.1"
 )
 
-// makeStores makes the streams as an engine does, with a message in each, and queues a prompt
-// for each of the connectors tg and wa.
+// makeStores makes the streams as an engine does, each with one message. It queues a prompt for each of
+// the connectors tg and wa.
 func (g *guarded) makeStores() {
 	g.t.Helper()
 	ctx, js := context.Background(), g.jetstream(asEngineStore)
@@ -141,9 +142,9 @@ func (g *guarded) makeStores() {
 	}
 }
 
-// stores describes all state that an attack could change: every stream's messages and
-// consumers, except tg's progress with its own prompts. The text stays equal if nothing has
-// changed.
+// stores describes all state that an attack could change: the messages and consumers of every stream,
+// except for the connector tg's progress with its own prompts. If nothing has changed, two descriptions
+// are equal.
 func (g *guarded) stores(js jetstream.JetStream) string {
 	ctx := context.Background()
 	told := map[string]any{}
@@ -167,7 +168,7 @@ func (g *guarded) stores(js jetstream.JetStream) string {
 	} else if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		assert.ErrorIs(g.t, err, jetstream.ErrConsumerNotFound)
 	}
-	return fmt.Sprint(told) // fmt prints maps sorted by key
+	return fmt.Sprint(told) // fmt prints maps sorted by key, so equal states give equal texts
 }
 
 func (g *guarded) feed(js jetstream.JetStream) {
@@ -176,8 +177,8 @@ func (g *guarded) feed(js jetstream.JetStream) {
 	require.NoError(g.t, err)
 }
 
-// asked sends requests on nc and waits for the replies. The replies show that earlier requests
-// on nc have been handled.
+// asked sends requests on nc and waits for their replies. These show that the receivers have handled all
+// earlier requests on nc.
 func (g *guarded) asked(nc *nats.Conn, questions ...string) {
 	g.t.Helper()
 	for range 3 {

@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/internal/testports"
 )
 
-// anyConnection lets keys connect in every way.
+// anyConnection lets keys connect as every kind of client, including leaf nodes.
 var anyConnection = layout{
 	config: func(config string) string {
 		return strings.ReplaceAll(config, ", allowed_connection_types: ["+strings.Join(roles.ConnectionTypes(), ", ")+"]", "")
@@ -28,9 +28,9 @@ var anyConnection = layout{
 	scope: func(s *jwt.UserScope) { s.Template.AllowedConnectionTypes = nil },
 }
 
-// A server takes every acknowledgement from a leaf node, whatever the rights of its key. If the servers
-// of a cluster accept leaf nodes, an agent could acknowledge prompts that nobody has shown, or take
-// them. No key connects as a leaf node.
+// No key may connect as a leaf node. A server accepts every acknowledgement from a leaf node, whatever
+// rights its key has. If the servers of a cluster accepted leaf nodes, an agent could acknowledge prompts
+// that nobody has shown, or take them.
 func TestNoKeyConnectsALeafNode(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -54,8 +54,8 @@ func TestNoKeyConnectsALeafNode(t *testing.T) {
 	})
 }
 
-// leafNode connects as a leaf node of its own making, acknowledges a prompt of another, and returns the
-// server's reply.
+// leafNode connects as a leaf node, acknowledges another connector's prompt, and returns the server's
+// reply. It speaks the protocol itself, without a NATS server.
 func (g *guarded) leafNode(id roles.ID, address string) (reply string) {
 	g.t.Helper()
 	file, err := os.ReadFile(g.keys.Path(id))

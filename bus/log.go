@@ -16,10 +16,10 @@ import (
 // Log is the append-only stream permission_log.
 type Log struct {
 	*kvStream
-	// Observe, if not nil, is called with each entry that this process has added to the log,
-	// once. It must not block.
+	// Observe, if not nil, is called once for each entry that this process has added to the log. Observe
+	// must not block.
 	Observe func(*schemas.LogEntry)
-	// Redact replaces the secrets of each entry before Append stores it.
+	// Redact replaces the secrets of each entry before Append stores the entry.
 	Redact redact.Redactor
 }
 
@@ -34,10 +34,9 @@ func logConfig() jetstream.StreamConfig {
 	}
 }
 
-// Retain sets the limits of the log. The log removes entries that are older than maxAge. If it is larger
-// than maxBytes, it also removes its oldest entries. No credentials give the right to remove entries in
-// another way. If the servers have no room for maxBytes, Retain sets only the limit of the age and
-// returns ErrNoRoom.
+// Retain sets the limits of the log. The log removes entries that are older than maxAge, and its oldest
+// entries while it is larger than maxBytes. No credentials give the right to remove entries in another
+// way. If the servers have no room for maxBytes, Retain sets only maxAge and returns ErrNoRoom.
 func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) error {
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -61,21 +60,20 @@ func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) 
 	return nil
 }
 
-// ErrNoRoom means that no server has enough room for the log's size.
+// ErrNoRoom means that no server has enough room for the size limit of the log.
 var ErrNoRoom = errors.New("no server has enough room")
 
-// The errors of servers without enough room for a stream's MaxBytes; nats.go has no names for
-// these codes.
+// The errors of servers without enough room for a stream's MaxBytes. nats.go has no names for these
+// codes.
 const (
 	codeNoPlacement jetstream.ErrorCode = 10005
 	codeNoResources jetstream.ErrorCode = 10023
 	codeNoStorage   jetstream.ErrorCode = 10047
 )
 
-// Append adds an entry under a message id, without its secrets, and returns its sequence. If an entry with the same
-// id was stored within the last hour, Append stores nothing, and returns the sequence of the
-// stored entry with first = false. While the outcome is unknown, Append tries again until ctx
-// ends.
+// Append adds an entry without its secrets, under the message id, and returns the entry's sequence. If an
+// entry with the same id was stored within the last hour, Append stores nothing, and returns the sequence
+// of that entry and first = false. While the outcome is unknown, Append tries again until ctx ends.
 func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
 	e, err = l.redacted(e)
 	if err != nil {
@@ -108,16 +106,16 @@ func (l *Log) observe(e *schemas.LogEntry) {
 	}
 }
 
-// LogStart chooses the first entry that EachLine reads. The zero LogStart is the oldest entry.
+// LogStart chooses the first entry that EachLine reads. The zero LogStart chooses the oldest entry.
 type LogStart struct {
-	Since  time.Time // entries that were stored at this time or later
-	Newest int       // only this number of the newest entries
-	Follow bool      // EachLine also waits for new entries, until ctx ends
+	Since  time.Time // begin with the first entry stored at this time or later
+	Newest int       // read only this number of the newest entries
+	Follow bool      // also wait for new entries, until ctx ends
 }
 
-// EachLogged calls f for every entry of the log, in order, up to the newest entry at the time
-// of the call. An error of f ends it and is returned. The connection needs the right to read
-// the stores.
+// EachLogged calls f for every entry of the log, in order, up to the newest entry at the time of the
+// call. If f returns an error, EachLogged stops and returns that error. The connection needs the right to
+// read the stores.
 func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) error {
 	return c.EachLine(ctx, LogStart{}, func(sequence uint64, entry []byte) error {
 		e, err := LoadEntry(sequence, entry)
@@ -137,7 +135,7 @@ func LoadEntry(sequence uint64, entry []byte) (schemas.LogEntry, error) {
 	return e, nil
 }
 
-// EachLine is like EachLogged with the stored bytes of each entry and its sequence.
+// EachLine is EachLogged for the stored bytes of each entry, with the entry's sequence.
 func (c *Conn) EachLine(ctx context.Context, from LogStart, f func(sequence uint64, entry []byte) error) error {
 	stream, err := c.js.Stream(ctx, "permission_log")
 	if err != nil {
@@ -163,7 +161,7 @@ func (c *Conn) EachLine(ctx context.Context, from LogStart, f func(sequence uint
 	return readLog(ctx, stream, config, last, f)
 }
 
-// readLog calls f for the entries of the log up to the sequence last.
+// readLog calls f for the entries of the log, in order, up to the sequence last.
 func readLog(ctx context.Context, stream jetstream.Stream, config jetstream.OrderedConsumerConfig, last uint64, f func(sequence uint64, entry []byte) error) error {
 	consumer, err := stream.OrderedConsumer(ctx, config)
 	if err != nil {
@@ -184,7 +182,7 @@ func readLog(ctx context.Context, stream jetstream.Stream, config jetstream.Orde
 			return fmt.Errorf("read the log: %w", err)
 		}
 		sequence := meta.Sequence.Stream
-		if sequence > last { // the server removed older entries meanwhile
+		if sequence > last { // the entry with the sequence last was removed, and this entry is newer
 			return nil
 		}
 		if err := f(sequence, msg.Data()); err != nil || sequence == last {

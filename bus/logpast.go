@@ -12,34 +12,35 @@ import (
 )
 
 const (
-	// logBatch bounds the entries that the server sends at once: an entry may be as large as a
-	// message.
+	// logBatch is the greatest number of entries that the server sends at once, because an entry may be
+	// as large as a message.
 	logBatch = 128
-	// logBytes bounds the entries that one read of the log holds in memory.
+	// logBytes is the greatest size of the entries that one read of the log keeps in memory.
 	logBytes = 8 << 20
-	// sparse is how many times as many entries a read passes that wants those of one session.
+	// A read for one session passes over sparse times as many entries as a read for all sessions.
 	sparse = 10
 )
 
-// PastEntry is an entry of the log with its sequence and the time at which it was stored.
+// PastEntry is an entry of the log with its sequence and the time at which the entry was stored.
 type PastEntry struct {
 	schemas.LogEntry
 	Sequence uint64
 	Stored   time.Time
 }
 
-// PastEntries is a piece of the log, the oldest entry first.
+// PastEntries is a piece of the log. Its oldest entry is first.
 type PastEntries struct {
 	Entries []PastEntry
-	First   uint64    // the sequence at which the piece begins; its first entry may be a later one
-	Stored  time.Time // the time at which the entry First was stored; zero if there is none
+	First   uint64    // the sequence at which the piece begins; the first of Entries may have a later sequence
+	Stored  time.Time // when the entry with the sequence First was stored; zero if the log has no such entry
 	Oldest  uint64    // the sequence of the log's oldest entry; 0 if the log is empty
-	Begins  time.Time // the time at which the log's oldest entry was stored
+	Begins  time.Time // when the log's oldest entry was stored
 }
 
-// Before reads the entries before a sequence: of one session or, if session is empty, of all. It
-// passes over at most most entries, or ten times as many for one session, and keeps at most most
-// of them, the newest ones. It leaves out entries that this version of nod cannot read.
+// Before reads entries whose sequences are less than the argument before: those of one session or, if
+// session is empty, those of all sessions. It looks at up to as many entries as the argument most, or at
+// ten times as many for one session. It returns the newest of them, up to the number most, and leaves out
+// entries that this version of nod cannot read.
 func (l *Log) Before(ctx context.Context, before uint64, session string, most int) (p PastEntries, err error) {
 	err = retryOperation(ctx, "read the log", func(ctx context.Context) error {
 		p, err = l.readBefore(ctx, before, session, uint64(most))
@@ -91,7 +92,7 @@ func (l *Log) readBefore(ctx context.Context, before uint64, session string, mos
 	}
 	first, err := l.stream.GetMsg(ctx, p.First)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return p, nil // the server has just removed it
+		return p, nil // the server has just removed the entry
 	}
 	if err == nil {
 		p.Stored = first.Time
@@ -106,8 +107,8 @@ func sessionsOf(session string) []string {
 	return []string{session}
 }
 
-// FirstSince returns the sequence of the first entry that was stored at a time or later, or the
-// sequence of the next new entry if there is none.
+// FirstSince returns the sequence of the first entry that was stored at or after a time. If there is
+// none, it returns the sequence that the next new entry will have.
 func (l *Log) FirstSince(ctx context.Context, since time.Time) (sequence uint64, err error) {
 	err = retryOperation(ctx, "read the log", func(ctx context.Context) error {
 		info, err := l.stream.Info(ctx)
@@ -126,14 +127,14 @@ func sinceTime(t time.Time) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t}
 }
 
-// From reads the entries of some sessions from a sequence on, at most most of them. whole reports
-// that there are no more.
+// From reads the entries of some sessions from a sequence on, up to the number most. whole means that
+// there are no further entries.
 func (l *Log) From(ctx context.Context, sequence uint64, sessions []string, most int) (entries []PastEntry, whole bool, err error) {
 	config := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: sequence}
 	return l.upTo(ctx, config, sessions, most)
 }
 
-// Since is From for the entries that were stored at a time or later.
+// Since is From for one session and for entries that were stored at a time or later.
 func (l *Log) Since(ctx context.Context, t time.Time, session string, most int) (entries []PastEntry, err error) {
 	entries, _, err = l.upTo(ctx, sinceTime(t), []string{session}, most)
 	return entries, err
@@ -155,8 +156,8 @@ func (l *Log) upTo(ctx context.Context, config jetstream.ConsumerConfig, session
 	return entries, whole, err
 }
 
-// scanPast calls f with entries of sessions, or of all sessions, and their sizes in bytes, until f
-// returns false or no entry is left.
+// scanPast calls f with each entry of the given sessions, and with the entry's size in bytes. An empty
+// list means all sessions. scanPast ends when f returns false or no entry is left.
 func (l *Log) scanPast(ctx context.Context, config jetstream.ConsumerConfig, sessions []string, f func(e PastEntry, bytes int) (more bool)) error {
 	config.AckPolicy, config.MemoryStorage, config.Replicas, config.InactiveThreshold = jetstream.AckNonePolicy, true, 1, scanKept
 	for _, s := range sessions {
@@ -184,7 +185,7 @@ func (l *Log) scanPast(ctx context.Context, config jetstream.ConsumerConfig, ses
 			}
 			entry, err := LoadEntry(meta.Sequence.Stream, msg.Data())
 			if err != nil {
-				continue // a later version of nod wrote it
+				continue // a later version of nod wrote the entry
 			}
 			if !f(PastEntry{entry, meta.Sequence.Stream, meta.Timestamp}, len(msg.Data())) {
 				return nil
@@ -200,7 +201,7 @@ func (l *Log) scanPast(ctx context.Context, config jetstream.ConsumerConfig, ses
 	return nil
 }
 
-// removeConsumer deletes a consumer. It ignores errors, because the server deletes the consumer
+// removeConsumer deletes a consumer. It ignores errors, because the server itself deletes the consumer
 // after scanKept.
 func (l *Log) removeConsumer(ctx context.Context, name string) {
 	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)

@@ -8,18 +8,18 @@ import (
 	"github.com/nodbus/nod/schemas/redact"
 )
 
-// errSecretDecision means that a log entry has a decision with a secret. The log stores such a
-// decision for agents that ask again, so the decision must stay as it is, and needs a record.
+// errSecretDecision means that a log entry has a decision with a secret. Such a decision needs a record:
+// the log would have to change it, and an agent that asks again must get it unchanged.
 var errSecretDecision = errors.New("a decision with a secret belongs in a record, not in the log")
 
-// HasSecret reports whether a decision's texts have a secret. The log refuses such a decision.
+// HasSecret reports whether a decision's texts have a secret. The log refuses a decision with a secret.
 func (l *Log) HasSecret(d *schemas.Decision) bool {
 	_, message := l.Redact.Text(d.Message)
 	_, rule := l.Redact.Text(d.By.Name)
 	return message+rule > 0
 }
 
-// redacted returns the entry with a mark for each secret.
+// redacted returns the entry with a mark in place of each secret.
 func (l *Log) redacted(e schemas.LogEntry) (schemas.LogEntry, error) {
 	if e.Decision != nil && (l.HasSecret(e.Decision) || e.Decision.UpdatedInput != nil) {
 		return e, errSecretDecision
@@ -45,7 +45,7 @@ func (l *Log) redacted(e schemas.LogEntry) (schemas.LogEntry, error) {
 	}
 	if e.Request != nil {
 		request, n, err := l.Redact.JSON(e.Request)
-		if err != nil { // a request that cannot be read may have secrets anywhere
+		if err != nil { // a request that cannot be parsed may have a secret anywhere
 			request, n = json.RawMessage(`{"unreadable":"`+redact.Mark+`"}`), 1
 		}
 		e.Request = request

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 )
 
-// natsLog passes the server's log to slog. If the server cannot parse its input, it quotes the input in
-// its log. natsLog leaves these parts out, because they may contain payloads.
+// natsLog passes the server's log to slog. The server's log quotes input that the server cannot parse.
+// natsLog leaves these quotes out, because they may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
-	fatal   chan error // receives the first error that prevents the start
+	fatal   chan error // receives the first error that prevents the start; others go to the log
 	started atomic.Bool
 	disk    *diskFailure
 }
@@ -27,8 +27,8 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Warnf logs warnings. It logs one warning at level info: the server rebuilds its indexes,
-// which is normal after a kill.
+// Warnf logs warnings. Warnings that the server rebuilds its indexes are logged at level info, because a
+// rebuild is normal after a kill.
 func (l *natsLog) Warnf(format string, v ...any) {
 	l.noticeDisk(format, v)
 	level := slog.LevelWarn
@@ -41,12 +41,10 @@ func (l *natsLog) Warnf(format string, v ...any) {
 	l.write(level, text)
 }
 
-// diskErrors are parts of the messages by which nats-server 2.15 says that it stores nothing
-// more. From then on the server replies to no writer of the stream. It reports the failure
-// only in its log.
+// diskErrors are parts of the log messages that say that nats-server 2.15 stores nothing more. The server
+// then replies to no writer of the stream, and reports the failure only in its log.
 var diskErrors = []string{"ritical write error", "will be DISABLED", "disabling JetStream"}
 
-// noticeDisk reports a failure of the disk that the server logs.
 func (l *natsLog) noticeDisk(format string, v []any) {
 	if !slices.ContainsFunc(diskErrors, func(part string) bool { return strings.Contains(format, part) }) {
 		return
@@ -60,8 +58,7 @@ func (l *natsLog) noticeDisk(format string, v []any) {
 	l.disk.report(cause)
 }
 
-// Errorf logs errors about a single client as warnings, because the server itself has not
-// failed.
+// Errorf logs an error about a single client as a warning, because the server itself has not failed.
 func (l *natsLog) Errorf(format string, v ...any) {
 	l.noticeDisk(format, v)
 	level := slog.LevelError
@@ -71,14 +68,13 @@ func (l *natsLog) Errorf(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Fatalf does not end the process. It reports an error during the start to Embed, and a later
-// one to the log.
+// Fatalf does not end the process. It sends the first error of the start to Embed, and logs all others.
 func (l *natsLog) Fatalf(format string, v ...any) {
 	if !l.started.Load() {
 		select {
 		case l.fatal <- errors.New(redacted(format, v)):
 			return
-		default: // Embed gets only the first error
+		default: // another error was sent to Embed before
 		}
 	}
 	l.write(slog.LevelError, redacted(format, v))
@@ -86,14 +82,14 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 
 func (l *natsLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, redacted(format, v)) }
 
-// Tracef does nothing, because the server traces every message.
+// Tracef drops the traces, because the server traces every message.
 func (l *natsLog) Tracef(string, ...any) {}
 
 func (l *natsLog) write(level slog.Level, text string) {
 	l.log.Log(context.Background(), level, "nats: "+text)
 }
 
-// redacted formats a line without its quote of a client's message.
+// redacted formats a log message. It cuts off the part that quotes a client's message.
 func redacted(format string, v []any) string {
 	for _, quoting := range []string{"Malformed JetStream API Request", "parser ERROR", "bad NAK delay value", "failed to decode"} {
 		if before, _, found := strings.Cut(format, quoting); found {

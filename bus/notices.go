@@ -8,11 +8,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// takeWithin is the time limit of a listener for reading the notices that nod has kept.
+// takeWithin is the time limit for one call of TakeNotices by a listener.
 const takeWithin = 5 * time.Second
 
-// TakeNotices returns the notices that nod keeps for a session of the agent, oldest first. nod then
-// forgets them, even if the reply is lost.
+// TakeNotices returns the notices that nod has kept for a session of the agent, oldest first. nod then
+// forgets these notices, even if the reply is lost.
 func (a *Asker) TakeNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error) {
 	var reply schemas.Notices
 	err := a.conn.CallInto(ctx, schemas.NoticesSubject(a.agent), schemas.Query{Type: schemas.TypeQuery, SessionID: sessionID}, &reply)
@@ -22,10 +22,10 @@ func (a *Asker) TakeNotices(ctx context.Context, sessionID string) ([]schemas.No
 	return reply.Notices, nil
 }
 
-// Notices calls heard for each notice of a session, one after another, until ctx ends: first for those
-// that nod has kept. heard may be called once more after that, for notices that were under way. If
-// several callers listen to a session, all of them hear that a question is shown,
-// and one of them hears any other notice.
+// Notices calls heard for each notice of a session, one after another, until ctx ends. The notices that
+// nod has kept come first. After the end of ctx, heard may still be called for notices that were under
+// way. If several callers listen to a session, all of them get each NoticeShown, and one of them gets
+// each other notice.
 func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
 	feed, err := a.listenForNotices(sessionID)
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schema
 		defer feed.unsub()
 		next, err := feed.kept()
 		for ctx.Err() == nil || len(next) > 0 {
-			if err != nil { // nod still keeps them
+			if err != nil { // nod still keeps the notices
 				a.conn.log.Info("bus: the notices of a session could not be read", "session", sessionID, "error", err)
 			}
 			for _, n := range next {
@@ -47,8 +47,8 @@ func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schema
 	return nil
 }
 
-// AwaitNotices returns the notices that nod has kept for a session or, if there are none, waits for the
-// next ones. It returns none when ctx ends.
+// AwaitNotices returns the notices that nod has kept for a session. If there are none, it waits for the
+// next notices. If ctx ends first, it returns none.
 func (a *Asker) AwaitNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error) {
 	feed, err := a.listenForNotices(sessionID)
 	if err != nil {
@@ -62,8 +62,9 @@ func (a *Asker) AwaitNotices(ctx context.Context, sessionID string) ([]schemas.N
 	return next, err
 }
 
-// noticeFeed receives the notices of one session. Apart from those of the kind NoticeShown, they say only
-// that there is one to take, so that each is taken once.
+// noticeFeed receives the notices of one session. A message with a NoticeShown is the notice itself. Any
+// other message only says that nod keeps a notice, which the feed then takes, so that each such notice is
+// taken once.
 type noticeFeed struct {
 	kept  func() ([]schemas.Notice, error)
 	live  chan schemas.Notice
@@ -72,7 +73,7 @@ type noticeFeed struct {
 
 func (a *Asker) listenForNotices(sessionID string) (*noticeFeed, error) {
 	f := &noticeFeed{live: make(chan schemas.Notice, schemas.MaxNotices)}
-	f.kept = func() ([]schemas.Notice, error) { // has its own time limit: what is taken must be passed on, even if nobody waits any more
+	f.kept = func() ([]schemas.Notice, error) { // a time limit of its own, because notices that were taken must be passed on even after the listener's context has ended
 		ctx, cancel := context.WithTimeout(context.Background(), takeWithin)
 		defer cancel()
 		return a.TakeNotices(ctx, sessionID)
@@ -86,13 +87,13 @@ func (a *Asker) listenForNotices(sessionID string) (*noticeFeed, error) {
 		}
 		select {
 		case f.live <- n:
-		default: // the listener is slow: it takes what nod has kept, and hears less about shown questions
+		default: // the listener is slow: it still takes what nod has kept, but may miss a NoticeShown
 		}
 	})
 	return f, err
 }
 
-// next waits for a notice, until ctx ends. It may return none.
+// next waits for a notice until ctx ends. It may return no notice.
 func (f *noticeFeed) next(ctx context.Context) ([]schemas.Notice, error) {
 	select {
 	case n := <-f.live:

@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// observed is a server with stores, a record, an engine's connections, and an observer.
+// observed is a server with stores, a record, the connections of an engine, and an observer.
 type observed struct {
 	*guarded
 	nc     *nats.Conn
@@ -54,7 +54,7 @@ func (o *observed) writes(key string) {
 	require.NoError(o.t, err)
 }
 
-// state describes all streams and consumers, but for watches, which end by themselves.
+// state describes all streams and consumers, except for watches, which end by themselves.
 func (o *observed) state() string {
 	o.t.Helper()
 	owner := o.jetstream(asOwnerStore)
@@ -72,7 +72,7 @@ func (o *observed) state() string {
 	return told
 }
 
-// An observer looks with the calls that the nats command makes for `nats kv` and `nats stream`.
+// An observer may make the calls that the nats command makes for `nats kv` and `nats stream`.
 func TestAnObserverLooks(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -125,8 +125,9 @@ func TestAnObserverLooks(t *testing.T) {
 	})
 }
 
-// An observer hears of calls of agents, decisions, views and the log; not of answers, which may
-// have a code word, and of calls of the owner and of connectors, which may have codes and settings.
+// An observer receives the calls of agents, the decisions, the views and the log. It does not receive
+// answers, which may contain a code word, or calls of the owner and of connectors, which may contain
+// codes and settings.
 func TestAnObserverHearsWhatAgentsAskAndEnginesSay(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -165,8 +166,8 @@ func TestAnObserverHearsWhatAgentsAskAndEnginesSay(t *testing.T) {
 	})
 }
 
-// An observer finds engines and connectors, and queries an engine. The replies cross from one
-// account to another, and engines reply nowhere else.
+// An observer finds engines and connectors, and queries an engine. The engine's replies pass from one
+// account to another. An engine sends replies to no other place.
 func TestAnObserverAsksServices(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -210,7 +211,7 @@ func TestAnObserverAsksServices(t *testing.T) {
 			require.NoError(t, nc.PublishRequest("$SRV.PING", reply, nil))
 			_, err = nc.Request("nod.v1.query.observer.pending", []byte(`{"type":"nod.v1.query"}`), 30*time.Second)
 			require.NoError(t, err)
-			for range 3 { // the three queries themselves, and nothing else
+			for range 3 { // the subscription ear gets only the observer's own three queries
 				if m, err := ear.NextMsg(time.Second); err == nil {
 					require.Equal(t, "nod.v1.query.observer.pending", m.Subject)
 				}
@@ -219,8 +220,8 @@ func TestAnObserverAsksServices(t *testing.T) {
 	})
 }
 
-// JetStream requests that change something are refused, or have no effect, whatever their body
-// and their reply subject are.
+// An observer's JetStream requests that would change something are refused or have no effect, with any
+// body and any reply subject.
 func TestAnObserverChangesNothing(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {

@@ -13,9 +13,10 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A company's operator signs other accounts too. Such an account imports from nod's accounts only with
-// a token that one of their signing keys has signed. With a stolen one of EDGE it reads what an observer
-// reads, and sends no request or answer.
+// The operator of a company may also sign accounts that are not nod's. Such an account can import from
+// one of nod's accounts only with a token that a signing key of that account has signed. Even with a
+// token that a stolen key of EDGE has signed, it reads only what an observer reads, and can send no
+// request or answer.
 func TestWhatOtherAccountsOfAnOperatorImport(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)
@@ -44,8 +45,8 @@ func TestWhatOtherAccountsOfAnOperatorImport(t *testing.T) {
 	require.Eventually(t, func() bool { return !hears(other) }, 10*time.Second, 10*time.Millisecond, "the token is worth nothing any more")
 }
 
-// otherAccount connects to a new account of the same operator, which imports requests and answers from
-// EDGE, with tokens that a seed has signed.
+// otherAccount connects to a new account of the same operator. This account imports requests and answers
+// from EDGE, with tokens that the key of the seed has signed.
 func (g *guarded) otherAccount(seed string) *nats.Conn {
 	g.t.Helper()
 	_, public := newKey(g.t, nkeys.CreateAccount)

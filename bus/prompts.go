@@ -12,22 +12,23 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Prompts is the work-queue stream permission_prompts. Carriers show its prompts and outcomes.
+// Prompts is the work-queue stream permission_prompts. Workers take prompts from it, and the outcomes of
+// shown prompts.
 type Prompts struct {
-	// AckWait is the time without a sign of progress after which an unacknowledged prompt goes
-	// to another worker; 0 means 10 s.
+	// AckWait is how long a worker may show no progress with an unacknowledged prompt before another
+	// worker gets the prompt. 0 means 10 s.
 	AckWait time.Duration
 
 	conn   *Conn
 	stream jetstream.Stream
 }
 
-// PromptGrace is how long after a prompt's deadline the queue keeps the prompt's messages, so
-// that a worker still gets the outcome.
+// PromptGrace is how long the queue keeps a prompt's messages after the prompt's deadline, so that a
+// worker can still get the outcome.
 const PromptGrace = time.Hour
 
-// OpenPrompts opens the stream, and makes it if it is missing. The stream is in the account of
-// the stores; connectors use it through an import.
+// OpenPrompts opens the stream of prompts, and makes a missing one. The stream is in the account STORE;
+// connectors use it through an import.
 func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	stream, err := c.stream(ctx, promptsConfig(replicas), c.js.CreateStream)
 	if err != nil {
@@ -47,13 +48,13 @@ func promptsConfig(replicas int) jetstream.StreamConfig {
 		Duplicates:  2 * time.Minute,
 	}
 	if replicas <= 1 {
-		config.PersistMode = jetstream.AsyncPersistMode // prompts may be lost in a crash; the sweep sends them again
+		config.PersistMode = jetstream.AsyncPersistMode // prompts may be lost in a crash, because the sweep sends them again
 	}
 	return config
 }
 
-// Send queues a prompt for its connector. Within two minutes, the server drops a repetition for
-// the same recipient and revision. The message has the trace of ctx, if there is one.
+// Send queues a prompt for its connector, with the trace of ctx if there is one. If Send is called again
+// within two minutes for the same recipient and revision, the server drops the second message.
 func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	data, err := schemas.Encode(&prompt)
 	if err != nil {
@@ -69,7 +70,7 @@ func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	})
 }
 
-// Serve makes the consumer that a connector's workers share. Only engines may call it.
+// Serve makes the consumer that a connector's workers share. Only an engine may call Serve.
 func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	config := promptsConsumer(connector)
 	config.AckWait = cmp.Or(p.AckWait, config.AckWait)
@@ -77,8 +78,8 @@ func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	return err
 }
 
-// If a connector's consumer is lost, Keep makes it again. If the server does not tell whether
-// the consumer exists, Keep does nothing and returns nil.
+// Keep makes a connector's consumer again if the consumer is lost. If the server does not say whether the
+// consumer exists, Keep does nothing and returns nil.
 func (p *Prompts) Keep(ctx context.Context, connector string) error {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	_, err := p.stream.Consumer(hop, connector)
@@ -95,12 +96,12 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       10 * time.Second,
-		MaxAckPending: -1, // no limit: otherwise unacknowledged messages to one unreachable chat would delay other chats
+		MaxAckPending: -1, // with a limit, unacknowledged messages to one unreachable chat could delay other chats
 	}
 }
 
-// PromptQueue opens a connector's queue. An engine makes the queue when a worker registers;
-// PromptQueue waits for it until ctx ends.
+// PromptQueue opens a connector's queue. An engine makes the queue when a worker registers, so
+// PromptQueue waits for the queue until ctx ends.
 func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error) {
 	q := &Queue{conn: c, name: connector}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {

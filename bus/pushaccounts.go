@@ -14,13 +14,13 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// pushQuiet is how long PushAccounts waits for the reply of a further server, once those that have
-// replied have stored all accounts: no client can know how many servers there are.
+// No client can know how many servers there are. Once all servers that have replied have stored all
+// accounts, PushAccounts waits for pushQuiet for the reply of a further server.
 const pushQuiet = time.Second
 
-// PushAccounts sends accounts to the servers at url, with the key file creds, and returns the names of the
-// servers that have stored all of them. A server closes the connections of revoked keys before it replies.
-// A server that is cut off from the others meanwhile gets the accounts from them later.
+// PushAccounts sends accounts to the servers at url, with the key file creds. It returns the names of the
+// servers that have stored all accounts. A server closes the connections of revoked keys before it
+// replies. A server that is cut off from the others gets the accounts from them later.
 func PushAccounts(ctx context.Context, url, creds string, accounts []roles.AccountJWT, log *slog.Logger) (servers []string, err error) {
 	conn, err := Connect(ctx, Options{URL: url, Creds: creds, Inbox: roles.PushInbox, Name: "nod keys", Log: log})
 	if err != nil {
@@ -31,7 +31,7 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 	if err != nil {
 		return nil, fmt.Errorf("send accounts: %w", err)
 	}
-	defer func() { _ = replies.Unsubscribe() }() // with unread replies, Close would wait for 10 s
+	defer func() { _ = replies.Unsubscribe() }() // Close would wait 10 s for unread replies
 	for _, a := range accounts {
 		if err := conn.nc.PublishRequest(roles.ClaimsUpdate, replies.Subject, []byte(a.JWT)); err != nil {
 			return nil, fmt.Errorf("send the account %s: %w", a.Account, err)
@@ -40,7 +40,7 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 	stored := map[string]int{}
 	for {
 		wait := pushQuiet
-		if servers, err = storedBy(stored, len(accounts), url); err != nil { // at least one server has to reply again
+		if servers, err = storedBy(stored, len(accounts), url); err != nil { // some server has not yet replied about all accounts
 			wait = hopTimeout
 		}
 		soon, cancel := context.WithTimeout(ctx, wait)
@@ -66,8 +66,9 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 	}
 }
 
-// storedBy returns the servers that have stored all accounts. It fails if one of them has stored only
-// some, or if none has replied.
+// storedBy returns the servers that have stored all accounts. The map stored has the number of accounts
+// that each server has stored. storedBy fails if this map is empty or a server has stored only some
+// accounts.
 func storedBy(stored map[string]int, accounts int, url string) (servers []string, err error) {
 	for server, n := range stored {
 		if n != accounts {
@@ -82,7 +83,8 @@ func storedBy(stored map[string]int, accounts int, url string) (servers []string
 	return servers, nil
 }
 
-// pushed reads a server's reply.
+// pushed returns the name of the server that replied, or an error if that server has not stored the
+// account.
 func pushed(msg *nats.Msg) (server string, err error) {
 	var reply struct {
 		Server struct {

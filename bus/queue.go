@@ -10,46 +10,46 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// drainTimeout is how long a stopping queue waits for messages that the server has sent
-// already. Later messages go to another process.
+// drainTimeout is how long a stopping queue waits for messages that the server has already sent. If they
+// come later, they go to another process.
 const drainTimeout = 2 * time.Second
 
 const (
-	// idleBeat is the interval of the broker's heartbeats on a subscription without deliveries.
-	// A subscription without two heartbeats has failed.
+	// idleBeat is the interval at which the broker sends heartbeats while it has nothing to deliver. A
+	// subscription that misses two heartbeats has failed.
 	idleBeat = 2 * time.Second
-	// pullExpiry is how long a pull lasts. The subscription then pulls again. If the client of a pull
-	// dies, the broker may send messages to that pull until it ends: a connector's pull crosses
-	// accounts, and no server but the client's own knows that the client is gone. Each such message
-	// waits for its redelivery.
+	// pullExpiry is how long a pull lasts before the subscription pulls again. If the client of a pull
+	// dies, the broker may send messages to the pull until the pull ends, and each of these messages
+	// waits for its redelivery. The reason is that a connector's pull crosses accounts, so that only the
+	// client's own server knows that the client is gone.
 	pullExpiry = 2 * idleBeat
-	// servedFor is how long a subscription must last to count as successful.
+	// A subscription counts as successful if it has lasted for servedFor.
 	servedFor = 10 * time.Second
 )
 
-// Queue is a durable consumer that several engines or workers share. Each message goes to one
-// process. If that process does not acknowledge it in time, the message goes to another
-// process.
+// Queue is a durable consumer that several engines or workers share. Each message goes to one process. If
+// that process does not acknowledge the message in time, it goes to another process.
 type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
-	// open opens the consumer, and makes a missing one if the role has the right to.
+	// open opens the consumer. If the role has the right, open makes a missing consumer.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	disk *groupSync // waits until messages are on disk; nil for messages whose effects need not wait
-	one  sync.Mutex // locked while handle processes a delivery
+	disk *groupSync // waits until messages are on disk; nil if a message may take effect before it is on disk
+	one  sync.Mutex // held while handle runs
 
 	ackWait time.Duration
 	mu      sync.Mutex
 	unacked map[*Delivery]struct{}
 }
 
-// Delivery is one message of a queue. The receiver acknowledges it once the effects are stored.
+// Delivery is one message of a queue. Its receiver acknowledges the message once all effects of the
+// message are stored.
 type Delivery struct {
 	Subject  string
 	Data     []byte
 	Sequence uint64
-	// Times counts the deliveries of the message, including the present one.
+	// Times is how often the message has been delivered, including this delivery.
 	Times uint64
 
 	msg   jetstream.Msg
@@ -71,10 +71,10 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, disk *groupSy
 	return q, nil
 }
 
-// Consume calls handle for one delivery after another, until stop is called; handle must not
-// block for long. Until a delivery is acknowledged, Consume reports progress to the broker, so
-// that another process gets the delivery only if this process stops. If the queue's leader is
-// gone or its consumer is lost, Consume notices within 2 × idleBeat and subscribes again.
+// Consume calls handle for one delivery after another, until stop is called. handle must not block for
+// long. Until a delivery is acknowledged, Consume reports progress to the broker, so that another process
+// gets the delivery only if this process ends. If the queue's leader is gone or its consumer is lost,
+// Consume notices that within 2 × idleBeat and subscribes again.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	first, err := q.pull(ctx, handle)
@@ -93,11 +93,11 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	}, nil
 }
 
-// AckWait returns the time without a sign of progress after which an unacknowledged delivery
-// goes to another process.
+// AckWait returns how long an unacknowledged delivery may show no progress before it goes to another
+// process.
 func (q *Queue) AckWait() time.Duration { return q.ackWait }
 
-// subscription is one subscription to a queue. failed gets its first error.
+// subscription is one subscription to a queue. The channel failed gets its first error.
 type subscription struct {
 	jetstream.ConsumeContext
 	failed chan error
@@ -112,11 +112,11 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 			q.conn.log.Error("bus: a queue delivered a message without its metadata", "queue", q.name, "error", err)
 			return
 		}
-		q.one.Lock() // two subscriptions may deliver at the same time: a failed subscription and its successor
+		q.one.Lock() // a failed subscription and its successor may deliver at the same time
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
 		if q.disk.wait(ctx, d.Sequence) != nil {
-			d.Again(time.Second) // the delivery comes again, because the queue stops or the disk has failed
+			d.Again(time.Second) // the queue is stopping or the disk has failed, so the broker must deliver the message again
 			return
 		}
 		q.track(d)
@@ -131,8 +131,8 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 	return p, err
 }
 
-// drain stops fetching, and waits at most drainTimeout until the messages that the server has
-// sent are handled.
+// drain ends the fetching of messages. It waits, at most for drainTimeout, until the messages that the
+// server has already sent are handled.
 func (p *subscription) drain() {
 	p.Drain()
 	select {
@@ -141,8 +141,8 @@ func (p *subscription) drain() {
 	}
 }
 
-// serve replaces each failed subscription until ctx ends. nats.go itself resubscribes only
-// after some failures, and not after the consumer was deleted; it repeats an unanswered pull
+// serve replaces each failed subscription until ctx ends. nats.go does too little itself: it resubscribes
+// only after some failures and never after a deletion of the consumer, and it repeats an unanswered pull
 // only after missing heartbeats.
 func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Delivery)) {
 	working := time.NewTicker(q.ackWait / 3)
@@ -165,7 +165,7 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 			try = 0
 		}
 		q.conn.log.Info("bus: a queue's subscription failed; subscribing again", "queue", q.name, "error", failed)
-		p.Drain() // the messages that have already arrived are still handled
+		p.Drain() // Drain still handles the messages that have already arrived
 		if try > 0 && pause(ctx, try-1) != nil {
 			return
 		}
@@ -178,11 +178,11 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 
 var errPullEnded = errors.New("the subscription has ended")
 
-// resubscribe subscribes again, with a new consumer if the old one seems lost. It returns nil
+// resubscribe subscribes again. From the second try on, it first opens the consumer again. It returns nil
 // if ctx ends first.
 func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *subscription {
 	for ; ; try++ {
-		if try > 0 { // perhaps only the consumer's leader has changed, so the first try uses the same consumer
+		if try > 0 { // the first try keeps the consumer, because perhaps only the consumer's leader has changed
 			q.reopen(ctx)
 		}
 		p, err := q.pull(ctx, handle)
@@ -196,7 +196,7 @@ func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int
 	}
 }
 
-// reopen opens the consumer again. After an error the queue keeps the old one.
+// reopen opens the consumer again. After an error the queue keeps its old consumer.
 func (q *Queue) reopen(ctx context.Context) {
 	hop, cancel := context.WithTimeout(ctx, 2*idleBeat)
 	defer cancel()
@@ -223,7 +223,7 @@ func (q *Queue) untrack(d *Delivery) {
 	delete(q.unacked, d)
 }
 
-// extend asks the broker to wait longer for the unacknowledged deliveries of this process.
+// extend asks the broker to wait longer for acknowledgements of this process.
 func (q *Queue) extend() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -245,7 +245,8 @@ func (d *Delivery) Again(after time.Duration) {
 	_ = d.msg.NakWithDelay(after)
 }
 
-// Refuse discards a message that can never be handled. The broker does not deliver it again.
+// Refuse discards a message that no process can ever handle. The broker does not deliver the message
+// again.
 func (d *Delivery) Refuse() {
 	d.queue.untrack(d)
 	_ = d.msg.Term()

@@ -16,20 +16,20 @@ const (
 	timerPrefix  = "nod.v1.timer."
 	duePrefix    = "nod.v1.due."
 
-	// lockFilter followed by a timer's token matches the timer both before it fires
+	// lockFilter and a timer's token form a subject filter. It matches the timer before it fires
 	// (timerPrefix) and afterwards (duePrefix).
 	lockFilter = "nod.v1.*."
 
-	// firedFor is how long a fired timer waits for an engine. If no engine runs for so long,
-	// the sweep of the engines finds the timer's record.
+	// firedFor is how long a fired timer waits for an engine. If no engine runs during this time, the
+	// engines' sweep later finds the timer's record.
 	firedFor = "1h"
 	// Retention is how long a decided record is kept.
 	Retention = 24 * time.Hour
 )
 
-// Records is the bucket pending_permissions, which has the record of each request. The stream
-// of this bucket also has the records' timers. A pending record has no TTL: the marker of an
-// expired TTL could remove an update that the server had just acknowledged.
+// Records is the bucket pending_permissions, which has the record of each request. The bucket's stream
+// also has the records' timers. A pending record has no TTL, because the marker that follows an expired
+// TTL could remove an update that the server has just acknowledged.
 type Records struct{ *kvStream }
 
 // Entry is a record with the revision at which it was read.
@@ -46,8 +46,8 @@ func recordsConfig(replicas int) jetstream.StreamConfig {
 	return config
 }
 
-// Get reads a record. With ErrNotFound it returns an entry without a record, whose revision
-// Create and CreateDecided need.
+// Get reads a record. If the error is ErrNotFound, the returned Entry has no record, but has the revision
+// that Create and CreateDecided need.
 func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	val, err := r.get(ctx, key)
 	if err != nil {
@@ -61,14 +61,14 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the list of waiters is not stored for a question with a single waiter
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // a question with a single waiter is stored without its list of waiters
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}
 	return e, nil
 }
 
-// Update writes a change that does not end the request. The error is ErrMoved if another write
+// Update writes a change of a record whose request stays pending. The error is ErrMoved if another write
 // came first.
 func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
@@ -78,28 +78,27 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, nil)
 }
 
-// Decide writes a record with its decision, if the stored record still has the revision e.Revision.
-// One of several concurrent writers succeeds; the others get ErrMoved. The same message also starts
-// the record's retention and cancels the record's timer. After ErrUnknown, the caller can repeat
-// Decide: the id of the stored decision shows whether this decision was stored.
+// Decide writes a record with its decision, if the stored record still has the revision e.Revision. One
+// of several concurrent writers succeeds; the others get ErrMoved. The same message also starts the
+// record's retention and cancels its timer. After ErrUnknown the caller can repeat Decide, because the id
+// of the stored decision shows whether this decision was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
-	e.Record.Type = schemas.TypeRecord // every engine may read a decided record
+	e.Record.Type = schemas.TypeRecord // even an engine that cannot read a TeamRecord can then read the decided record
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
 	header := nats.Header{}
 	ttl(header, Retention)
-	if e.Record.Joined == "" { // a joined record has no timer
+	if e.Record.Joined == "" { // joined records have no timer
 		header.Set("Nats-Schedule-Next", "purge")
 		header.Set("Nats-Scheduler", timerPrefix+timerToken(&e))
 	}
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes an addition to a decided record. From now on the record stays for the duration
-// kept. It does not change the timer, because the timer may belong to an identical call by
-// now.
+// Amend writes an addition to a decided record, which from then on stays for the duration kept. It does
+// not change the record's timer, because the timer may by now belong to an identical call.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
@@ -127,9 +126,9 @@ func sessionFilter(session string) string {
 	return session + ".*"
 }
 
-// Outbox returns the queue that delivers every record's newest version, at least once. A
-// version goes to one of the engines, and to another engine if it is not acknowledged within
-// ackWait. A version that is replaced before its delivery is skipped.
+// Outbox returns the queue that delivers every record's newest version, at least once. A version goes to
+// one engine. If that engine does not acknowledge it within ackWait, it goes to another engine. A version
+// that was replaced before its delivery is not delivered.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, r.disk, outboxConfig(ackWait))
 }
@@ -137,14 +136,15 @@ func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, er
 func outboxConfig(ackWait time.Duration) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
-		FilterSubject: recordPrefix + "*.*", // this filter leaves out the barriers of scans
+		FilterSubject: recordPrefix + "*.*", // excludes the barriers of scans, whose keys have one token
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,
 	}
 }
 
-// Entry decodes a delivery of the outbox. The error is ErrNotFound for a deleted key.
+// Entry decodes a delivery of the outbox. The error is ErrNotFound if the delivery is about a deleted
+// key.
 func (r *Records) Entry(d *Delivery) (Entry, error) {
 	key := strings.TrimPrefix(d.Subject, recordPrefix)
 	if d.msg.Headers().Get(operationHeader) != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reflection is a harmless request with a reply subject on which its sender has no right to
-// publish. The reply is published with the rights of the replying service or server.
+// reflection is a harmless request, which its sender combines with a reply subject on which the sender
+// may not publish. The replying service or server publishes the reply with its own rights.
 type reflection struct {
 	how   string
 	ask   func(t *testing.T, nc *nats.Conn, reply string)
@@ -33,15 +33,16 @@ const (
 	infoOfTg = "$JS.API.CONSUMER.INFO.permission_prompts.tg"
 )
 
-// acknowledging fetches a prompt of tg, and acknowledges it with reply as the subject of the
-// confirmation.
+// acknowledging fetches a prompt of the connector tg and acknowledges it. The confirmation of the
+// acknowledgement goes to the subject reply.
 func acknowledging(t *testing.T, nc *nats.Conn, reply string) {
 	prompt, err := nc.Request(nextOfTg, nil, 5*time.Second)
 	require.NoError(t, err)
 	require.NoError(t, nc.PublishRequest(prompt.Reply, reply, []byte("+ACK")))
 }
 
-// emptyPull empties tg's queue and fetches from it again, with reply as the reply subject.
+// emptyPull empties the queue of the connector tg and then pulls from it once more. The server's reply to
+// this pull goes to the subject reply.
 func emptyPull(t *testing.T, nc *nats.Conn, reply string) {
 	for status := ""; status != "404"; {
 		prompt, err := nc.Request(nextOfTg, []byte(`{"no_wait":true}`), 5*time.Second)
@@ -56,8 +57,8 @@ func deliverTo(t *testing.T, nc *nats.Conn, target string) {
 		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
 }
 
-// reflectionsOfAWorker returns requests that a worker may send to the server. The server must
-// not send its replies to the reply subjects of these requests.
+// reflectionsOfAWorker returns requests that a worker may send to the server. Their reply subjects are
+// subjects to which the server must not send.
 func reflectionsOfAWorker() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -72,8 +73,8 @@ func reflectionsOfAWorker() []reflection {
 	}
 }
 
-// reflectionsOfAnAgent returns requests that an agent has no right to send. In the attacks the
-// agent has this right, because accounts alone must stop them.
+// reflectionsOfAnAgent returns requests that an agent normally may not send. In these attacks it may send
+// them, because the accounts alone must stop the attacks.
 func reflectionsOfAnAgent() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -94,7 +95,7 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 			by          roles.ID
 			rights      layout
 			reflections []reflection
-			later       []string // requests that are answered once the attack has been handled
+			later       []string // requests whose replies show that the server has handled the attack
 		}{
 			{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
 			{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
@@ -113,7 +114,7 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 						require.NoError(t, attacker.LastError(), "the rights stopped the attack, not the layout")
 
 						if m == operatorMode {
-							return // the accounts are the same, so nkeys show that the attack would succeed
+							return // the accounts are the same in both modes, so only nkeys need show that the attack succeeds in a single account
 						}
 						one := startLayout(t, m, attack.rights, oneAccount)
 						one.serveEngine()
@@ -129,8 +130,8 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 	})
 }
 
-// serveEngine replies to every request with an answer message. A real engine never does. If the
-// reply reached an answer subject, an engine would accept it.
+// serveEngine replies to every request with an answer message, as a real engine never does. If such a
+// reply reached an answer subject, an engine would accept it as an answer.
 func (g *guarded) serveEngine() *nats.Conn {
 	g.t.Helper()
 	nc := g.as(asEngine)
@@ -153,8 +154,8 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 	return nc, sub
 }
 
-// The sender of a request chooses the reply subject. An engine publishes no reply on a subject
-// outside its rights.
+// The sender of a request chooses the reply subject. An engine nevertheless publishes no reply on a
+// subject outside the engine's rights.
 func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -164,7 +165,7 @@ func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 			before := engine.LastError()
 			ada := g.as(asAda)
 			require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
-			g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so it has handled the attack before this request
+			g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so after this reply it has handled the attack
 			require.NoError(t, other.Flush())
 			return heard, refusedSince(t, engine, before)
 		}
@@ -176,7 +177,8 @@ func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 			requireSilent(t, heard)
 		}
 
-		// With allow_responses the reply passes in spite of the deny rule.
+		// If an engine replies by allow_responses, the reply passes although a deny rule names its
+		// subject.
 		loose := startLayout(t, m, looseEngine)
 		engine = loose.serveEngine()
 		for _, target := range targets {
@@ -194,14 +196,14 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 	require.Zero(t, n)
 }
 
-// The rights of an engine allow it to publish decisions, and so do not prevent a reply on
-// another agent's decision subject. Engines must check the reply subject themselves.
+// The rights of an engine allow decisions, so they do not prevent a reply on another agent's decision
+// subject. Engines must therefore check the reply subject themselves.
 func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
 		g := startLayout(t, m, asShipped)
 		_, heard := g.listen(asBob, theDecision)
-		g.serveEngine() // this simulated engine does not check the reply subject
+		g.serveEngine() // unlike a real engine, this one does not check the reply subject
 		ada := g.as(asAda)
 		require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
 		_, err := heard.NextMsg(5 * time.Second)
@@ -210,8 +212,8 @@ func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	})
 }
 
-// A worker can direct the server's replies and its own prompts to subjects that an engine or an
-// agent handles, but these messages never have the type that the handler expects.
+// A worker can direct the server's replies and the worker's own prompts to subjects that an engine or an
+// agent handles. These messages never have the type that the handler expects.
 func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -236,15 +238,15 @@ func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 				var body struct {
 					Type string `json:"type"`
 				}
-				_ = json.Unmarshal(msg.Data, &body) // an empty body has no type
+				_ = json.Unmarshal(msg.Data, &body) // a message with an empty body has no type
 				require.NotEqual(t, target.expects, body.Type, "%s onto %s", r.how, target.subject)
 			}
 		}
 	})
 }
 
-// A message may name a subject for its trace. The server sends no trace to a subject on which
-// the message's sender has no right to publish.
+// A message may name a subject for its trace. The server sends the trace there only if the message's
+// sender may publish on that subject.
 func TestTraceDestinationsObeyTheSendersRights(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Find returns a request that was sent before, perhaps by another process. The caller must call
-// Await or Drop on it. The error is NOT_FOUND if nod does not know the request or another agent
-// sent it.
+// Find returns a request that was sent earlier, perhaps by another process. The caller must call Await or
+// Drop on the request. The error is NOT_FOUND if nod does not know the request, or if another agent sent
+// it.
 func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*OpenRequest, error) {
 	if !schemas.ValidID(sessionID) || !schemas.ValidID(pendingID) {
 		return nil, badIDs()

@@ -14,10 +14,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SavedStreams returns the streams that a backup contains, in the order in which they are
-// copied. Each stream is copied before those whose content refers to it: an entry of the log
-// may lack, and never contradicts, a record of the same backup. Leases and queued prompts are
-// left out; engines make them anew.
+// SavedStreams returns the streams that a backup contains, in the order of copying. A stream comes before
+// each stream whose content refers to it. An entry of the log may therefore be missing in a backup, but
+// none contradicts a record of the same backup. Leases and queued prompts are left out, because engines
+// make them anew.
 func SavedStreams() []string {
 	return []string{"permission_log", "KV_shown_prompts", recordsStream, "KV_permission_sessions", settingsStream}
 }
@@ -27,19 +27,19 @@ const (
 	settingsStream = "KV_permission_settings"
 )
 
-// restoreMark is the metadata of the stream of the records while a restore is not finished.
-// Engines do not open a store with it.
+// restoreMark is a key in the metadata of the records' stream until a restore is finished. Engines do not
+// open a store whose metadata has this key.
 const restoreMark = "nod-restore"
 
-// RestoreOrder returns the streams of a backup in the order in which they are restored. The
-// records are first, with a mark that keeps engines away. The settings, which contain the
-// freeze, are last: without settings and freezes no engine allows anything.
+// RestoreOrder returns the streams of a backup in the order of restoring. The records come first, with a
+// mark that keeps engines away. The settings, which contain the freeze, come last: without settings and
+// freezes no engine allows anything.
 func RestoreOrder() []string {
 	rest := slices.DeleteFunc(SavedStreams(), func(s string) bool { return s == recordsStream || s == settingsStream })
 	return slices.Concat([]string{recordsStream}, rest, []string{settingsStream})
 }
 
-// Placed returns the copy with another number of replicas. With mark, a copy of the records
+// Placed returns the copy for another number of replicas. If mark is not empty, a copy of the records
 // keeps engines away until FinishRestore.
 func (s Snapshot) Placed(replicas int, mark string) (Snapshot, error) {
 	var config map[string]any
@@ -55,9 +55,9 @@ func (s Snapshot) Placed(replicas int, mark string) (Snapshot, error) {
 	return s, err
 }
 
-// PrepareRestore checks that no store of nod is there. It removes the stores that an unfinished
-// restore has left. If the records of an unfinished restore have the same mark, they stay, and
-// recordsKept is true: without them, an engine that waits for the restore would make new ones.
+// PrepareRestore fails if a store of nod exists, unless an unfinished restore has left it. It removes the
+// stores of an unfinished restore. If the restore had the same mark, the records stay, and recordsKept is
+// true: without them, an engine that waits for the restore would make new ones.
 func (c *Conn) PrepareRestore(ctx context.Context, mark string) (recordsKept bool, err error) {
 	stores := append(RestoreOrder(), "permission_prompts", "KV_client_presence")
 	records, err := c.js.Stream(ctx, recordsStream)
@@ -78,8 +78,8 @@ func (c *Conn) PrepareRestore(ctx context.Context, mark string) (recordsKept boo
 	return false, nil
 }
 
-// removeLeft removes the stores that an unfinished restore has left. It does not ask for their
-// state first, because some servers do not describe a store while they wait for the rest of it.
+// removeLeft removes the stores that an unfinished restore has left. It does not first ask for their
+// state, because a server that waits for the rest of a store may not describe that store.
 func (c *Conn) removeLeft(ctx context.Context, stores []string, recordsKept bool) error {
 	for _, name := range slices.Backward(stores) {
 		if name == recordsStream && recordsKept {
@@ -92,18 +92,18 @@ func (c *Conn) removeLeft(ctx context.Context, stores []string, recordsKept bool
 	return nil
 }
 
-// RemoveUnfinished removes a store, other than the records, that a restore has left. After it,
-// Restore may still fail with ErrStoreExists for some seconds.
+// RemoveUnfinished removes a store that an unfinished restore has left, unless it is the store of the
+// records. For some seconds afterwards, Restore may still fail with ErrStoreExists.
 func (c *Conn) RemoveUnfinished(ctx context.Context, stream string) error {
 	if stream == recordsStream {
-		return nil // engines that wait for the restore would make it anew
+		return nil // an engine that waits for the restore would make a new stream
 	}
 	return c.deleteStream(ctx, stream)
 }
 
-// deleteStream deletes a stream that a restore has left, or does nothing if there is none. If a
-// server still waits for the rest of that restore, it deletes the stream but does not reply, so
-// that only another try learns of it.
+// deleteStream deletes a stream of an unfinished restore. It does nothing if there is no such stream. A
+// server that still waits for the rest of the restore deletes the stream but does not reply, so
+// deleteStream learns of the deletion only by another try.
 func (c *Conn) deleteStream(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*hopTimeout)
 	defer cancel()
@@ -119,9 +119,9 @@ func (c *Conn) deleteStream(ctx context.Context, name string) error {
 	return nil
 }
 
-// FinishRestore lets engines use restored stores. Before it, it moves the stream of the records
-// past the positions of its consumers, because a consumer that was copied after a message may
-// be ahead of the copied stream, and would skip new messages.
+// FinishRestore lets engines use restored stores. A consumer that was copied later than a message may be
+// ahead of the copied stream, and would skip new messages. FinishRestore therefore first moves the
+// records' stream past the positions of all its consumers.
 func (c *Conn) FinishRestore(ctx context.Context) error {
 	stream, err := c.js.Stream(ctx, recordsStream)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *Conn) FinishRestore(ctx context.Context) error {
 	return nil
 }
 
-// LogRestored adds to a restored log that it was restored.
+// LogRestored adds an entry to a restored log, which says that the log was restored.
 func (c *Conn) LogRestored(ctx context.Context, r schemas.Restored) error {
 	e := schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: r.At, Kind: schemas.LogRestored, Actor: restoredBy,
@@ -166,12 +166,12 @@ func (c *Conn) LogRestored(ctx context.Context, r schemas.Restored) error {
 	return nil
 }
 
-// restoredBy is the author of the freeze and of the log entry of a restore.
+// restoredBy is the author of a restore's freeze and of its log entry.
 const restoredBy = "nod restore"
 
-// FreezeRestored changes restored settings, before any engine uses them: it freezes all agents,
-// notes the time of the restore, by which older grants end, and removes the codes for pairing
-// and for logins.
+// FreezeRestored changes restored settings before an engine uses them. It freezes all agents, and removes
+// the codes for pairing and for logins. It also stores the time of the restore, at which older grants
+// end.
 func (c *Conn) FreezeRestored(ctx context.Context, r schemas.Restored) error {
 	stream, err := c.js.Stream(ctx, settingsStream)
 	if err != nil {
@@ -215,7 +215,7 @@ func putRestored(ctx context.Context, b *Bucket, r schemas.Restored) error {
 	}
 }
 
-// removeCodes removes codes that may have been used after the backup.
+// removeCodes removes the codes, because they may have been used after the backup was made.
 func removeCodes(ctx context.Context, b *Bucket) error {
 	for _, filter := range []string{"pass.*", "pairing.*"} {
 		keys, err := b.ListKeys(ctx, filter)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// rightsTable has the publish and subscribe rights of each role, written independently of the
-// code. The test tries every role on the subjects of all roles, and on subjects of no role.
+// rightsTable has the rights of each role to publish and to subscribe, written down independently of the
+// code. The test tries the subjects of all roles, and subjects of no role, with every role.
 var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asAda: {
 		pub: `nod.v1.request.ada.s.1 nod.v1.withdraw.ada.s.1 nod.v1.await.ada nod.v1.grant.ada nod.v1.gate.ada nod.v1.passed.ada
@@ -127,7 +127,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	},
 }
 
-// Subjects that only the role owner-store may use.
+// Of all roles, only owner-store may use these subjects.
 const (
 	nobodyPublishes = `nod.v1.due.s.1 nod.v1.request.ada.s nod.v1.request.ada.s.1.2 nod.v1.answer.mallory.s.1
 		$JS.API.STREAM.DELETE.permission_prompts $JS.API.STREAM.DELETE.KV_pending_permissions
@@ -169,7 +169,8 @@ func allSubjects() (publishes, subscribes []string) {
 	return distinct(append(publishes, strings.Fields(nobodyPublishes)...)), distinct(append(subscribes, strings.Fields(nobodySubscribes)...))
 }
 
-// requireRights tries every subject of the table, requires that nc may use exactly those of id, and closes nc.
+// requireRights tries every subject of the table with nc, requires that nc may use exactly the subjects
+// of id, and closes nc.
 func requireRights(t *testing.T, nc *nats.Conn, id roles.ID) {
 	t.Helper()
 	publishes, subscribes := allSubjects()

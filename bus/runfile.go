@@ -25,8 +25,8 @@ const runName = "run.json"
 // ErrNotRunning means that no server runs on a data directory.
 var ErrNotRunning = errors.New("nod is not running")
 
-// ReadRun reads run.json. The error is ErrNotRunning if the file does not exist or its process
-// is gone.
+// ReadRun reads run.json. The error is ErrNotRunning if the file does not exist, or if the process that
+// it names is gone.
 func ReadRun(dir string) (Run, error) {
 	path := filepath.Join(dir, runName)
 	content, err := os.ReadFile(path)
@@ -45,7 +45,7 @@ func ReadRun(dir string) (Run, error) {
 	return r, nil
 }
 
-// write replaces run.json as a whole; after an error the old file stays.
+// write replaces run.json as a whole. After an error the old file stays.
 func (r Run) write(dir string) error {
 	content, err := json.Marshal(r)
 	if err != nil {
@@ -73,8 +73,8 @@ func removeRun(dir string) error {
 	return nil
 }
 
-// alive reports whether a process with this pid exists, of any user. The process may be
-// another program that got the pid after nod ended; connecting then fails.
+// alive reports whether a process with this pid exists, of any user. After nod has ended, another program
+// may get nod's pid; a connection to nod then fails.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -82,7 +82,7 @@ func alive(pid int) bool {
 	}
 	defer p.Release()
 	if runtime.GOOS == "windows" {
-		return true // on Windows, FindProcess fails if the process is gone
+		return true // on Windows, FindProcess has already failed if the process is gone
 	}
 	err = p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, fs.ErrPermission)

@@ -12,51 +12,52 @@ import (
 )
 
 const (
-	// barrierSubject is the subject of a scan's barrier: a message that the scan writes first.
-	// Every message that the scan must read precedes the barrier. It is no record's subject, because
-	// a record's key has two tokens, and the barrier's has one.
+	// barrierSubject is the subject of a scan's barrier, a message that the scan writes first. Every
+	// message that the scan must read comes before the barrier. No record has this subject, because the
+	// key of a record has two tokens and the barrier's key has one.
 	barrierSubject = recordPrefix + "barrier"
 
 	scanBatch = 512
-	// scanWait is how long a scan waits for a batch, or for its consumer, before it tries
-	// another replica.
+	// scanWait is how long a scan waits for its consumer, or for a batch, before it tries another
+	// replica.
 	scanWait = 2 * time.Second
-	// scanKept is how long the server keeps the consumer of a scan that was killed.
+	// scanKept is how long the server keeps the consumer of a killed scan.
 	scanKept = 10 * time.Second
-	// clockSkew is how far a caller's time may differ from the server's clock.
+	// clockSkew is the greatest difference between a caller's time and the server's clock.
 	clockSkew = time.Minute
 )
 
-// ScannedRecord is a record that a scan has found, with its key and revision. Decided means
-// that the record has a retention time, which only decided records have. Any other record may
-// have been decided meanwhile.
+// ScannedRecord is a record that a scan has found, with its key and revision. Decided means that the
+// record has a retention time, which only decided records have. A record without Decided may have been
+// decided since the scan read it.
 type ScannedRecord struct {
 	Key      string
 	Revision uint64
 	Decided  bool
 }
 
-// Scan calls f for the records of a session, or of all sessions if session is empty, in the
-// order of their last writes. Scan begins with the first revision greater than the argument
-// after. It ends when f returns false, or after the last record.
+// Scan calls f for the records of a session, or of all sessions if session is empty, in the order of
+// their last writes. Scan begins with the first revision that is greater than the argument after. It ends
+// when f returns false, or after the last record.
 //
-// Scan finds every record whose last write was acknowledged before the scan began, on any
-// replica. A record that is written during the scan may be found twice. A replica may be older
-// than the leader, so a caller reads a record again before it acts. Scan reads no payloads and
-// lists no subjects, and tries again after every failure until ctx ends.
+// Scan finds every record whose last write was acknowledged before the scan began, on any replica. It may
+// find a record twice if the record is written during the scan. A caller must read a record again before
+// it acts, because a replica may be older than the leader. Scan reads no payloads and lists no subjects.
+// After every failure it tries again until ctx ends.
 func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(ScannedRecord) (more bool)) error {
 	return r.scan(ctx, &scan{session: session, last: after, found: f})
 }
 
-// ChangedSince returns the current records of a session that were written at or after a time of
-// the broker's clock, in the order of their writes. It finds them as Scan does.
+// ChangedSince returns those records of a session that were written at or after a time of the broker's
+// clock, in the order of their writes and in their current state. It misses no record that Scan would
+// find.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	if none, err := r.isEmpty(ctx, r.prefix+sessionFilter(session)); err != nil || none { // most sessions have no records
 		return nil, err
 	}
 	var keys []string
 	err := r.scan(ctx, &scan{session: session, since: since, found: func(f ScannedRecord) bool {
-		if !slices.Contains(keys, f.Key) { // a scan may find a record at two revisions
+		if !slices.Contains(keys, f.Key) { // a scan may find a record twice
 			keys = append(keys, f.Key)
 		}
 		return true
@@ -101,18 +102,18 @@ func (r *Records) scan(ctx context.Context, s *scan) error {
 	}
 }
 
-// scan is one pass over the stream of the records. After each failure it uses a new consumer.
+// scan is one pass over the stream of the records. After a failure it goes on with a new consumer.
 type scan struct {
 	records *Records
 	session string // the session to read; empty means all sessions
 	found   func(ScannedRecord) bool
-	since   time.Time // messages before this time are not read
-	barrier uint64    // the sequence of the barrier, up to which the scan must read; 0 without a barrier
-	last    uint64    // the sequence of the last message read
+	since   time.Time // the scan leaves out messages from before this time
+	barrier uint64    // the barrier's sequence, up to which the scan must read; 0 without a barrier
+	last    uint64    // the sequence of the last message that was read
 }
 
-// setBarrier writes the barrier if the stream has several replicas. A replica that delivers the
-// barrier has delivered every message that was acknowledged before it.
+// setBarrier writes the barrier if the stream has several replicas. Before a replica delivers the
+// barrier, it delivers every message that was acknowledged before the barrier was written.
 func (s *scan) setBarrier(ctx context.Context) error {
 	if s.records.stream.CachedInfo().Config.Replicas <= 1 {
 		return nil
@@ -126,7 +127,7 @@ func (s *scan) setBarrier(ctx context.Context) error {
 	})
 }
 
-// run reads from one replica. It begins after the last message that was read.
+// run reads from one replica, from the message after the last one that was read.
 func (s *scan) run(ctx context.Context) error {
 	hop, cancel := context.WithTimeout(ctx, scanWait)
 	config := jetstream.ConsumerConfig{
@@ -136,7 +137,7 @@ func (s *scan) run(ctx context.Context) error {
 		InactiveThreshold: scanKept,
 	}
 	if s.last == 0 && !s.since.IsZero() {
-		start := s.since.Add(-clockSkew) // the time in s.since may be ahead of the server's clock, and the scan must not miss its barrier
+		start := s.since.Add(-clockSkew) // the caller's time may be ahead of the server's clock, and a start after the barrier would miss the barrier
 		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
 	}
 	consumer, err := s.records.stream.CreateConsumer(hop, config)
@@ -156,9 +157,9 @@ func (s *scan) run(ctx context.Context) error {
 	}
 }
 
-// filters returns the subjects to read. A scan of all sessions reads the whole stream and skips
-// the timers. With a filter that matches most of a stream's subjects, the server would compare
-// all these subjects again for each message (filestore.go, firstMatching).
+// filters returns the subjects to read. A scan of all sessions has no filter: it reads the whole stream
+// and skips the timers. A filter that matches most of a stream's subjects would cost more, because the
+// server compares all these subjects anew for each message (filestore.go, firstMatching).
 func (s *scan) filters() []string {
 	switch {
 	case s.session == "":
@@ -169,8 +170,8 @@ func (s *scan) filters() []string {
 	return []string{s.records.prefix + sessionFilter(s.session), barrierSubject}
 }
 
-// remove deletes the consumer. It ignores errors, because the server deletes the consumer after
-// scanKept.
+// remove deletes the scan's consumer. It ignores errors, because the server itself deletes the consumer
+// after scanKept.
 func (s *scan) remove(ctx context.Context, consumer jetstream.Consumer) {
 	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
 	defer cancel()
@@ -182,8 +183,8 @@ var (
 	errScanBehind = errors.New("the replica is behind")
 )
 
-// batch reads the next messages. done means that no message is left, or that f has returned
-// false.
+// batch reads the next messages. done means that no message is left, or that the scan's caller wants no
+// more records.
 func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered *uint64) (done bool, err error) {
 	batch, err := consumer.Fetch(scanBatch, jetstream.FetchMaxWait(scanWait))
 	if err != nil {
@@ -229,7 +230,7 @@ func (s *scan) behind() error {
 	return errScanGap // the replica has sent fewer messages than it announced
 }
 
-// take passes one message to f and reports whether the scan goes on.
+// take passes the record of a message to the scan's caller. It reports whether the scan goes on.
 func (s *scan) take(msg jetstream.Msg, meta *jetstream.MsgMetadata) (more bool) {
 	s.last = meta.Sequence.Stream
 	key, found := strings.CutPrefix(msg.Subject(), s.records.prefix)

@@ -15,10 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Call is one request to a service. Its handler must reply once, at any time and from any
-// goroutine; further replies are dropped.
+// Call is one request to a service. Its handler must reply once, at any time and from any goroutine.
+// Further replies are dropped.
 type Call struct {
-	Tokens []string // the subject's tokens after the verb; all are valid ids
+	Tokens []string // the tokens after the verb in the call's subject; all of them are valid ids
 	Data   []byte
 
 	req      micro.Request
@@ -36,16 +36,16 @@ func (c *Call) Reply(v any) {
 	data, err := schemas.Encode(v)
 	if err != nil {
 		c.log.Error("bus: a reply cannot be encoded", "subject", c.req.Subject(), "error", err)
-		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the reply could not be encoded")) // encoding a plain Error cannot fail
+		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the reply could not be encoded")) // the encoding of a plain Error cannot fail
 	}
 	if err := c.req.Respond(data); err != nil {
 		c.log.Warn("bus: a reply was not sent; the asker will ask again", "subject", c.req.Subject(), "error", err)
 	}
 }
 
-// Fail replies with an error. A *schemas.Error is sent as it is. A temporary error, such as a
-// store without a leader or without room, is sent as UNAVAILABLE, after which callers try again. Every other
-// error is logged, and sent as INTERNAL_ERROR without details.
+// Fail replies with an error. It sends a *schemas.Error as it is. It sends a temporary error as
+// UNAVAILABLE, after which callers try again, for example if a store has no leader or no room. It logs
+// every other error, and sends it as INTERNAL_ERROR without details.
 func (c *Call) Fail(err error) {
 	e := toWireError(err)
 	if e.Code == schemas.CodeInternal {
@@ -55,14 +55,14 @@ func (c *Call) Fail(err error) {
 	c.Reply(e)
 }
 
-// ErrorCode returns the code with which a call that failed with err is refused.
+// ErrorCode returns the code that Fail sends for the error err.
 func ErrorCode(err error) schemas.Code { return toWireError(err).Code }
 
 func toWireError(err error) *schemas.Error {
 	var e *schemas.Error
 	var low *lowDisk
 	switch {
-	case errors.Is(err, ErrUnreadable): // another engine may be of the version that can read it
+	case errors.Is(err, ErrUnreadable): // a caller that tries again may reach an engine of the version that can read the value
 		return schemas.Errorf(schemas.CodeUnavailable, "a later version of nod wrote what this engine needs; ask again, or update this engine")
 	case errors.As(err, &e):
 		return e
@@ -95,17 +95,16 @@ type Endpoint struct {
 	Verb string // the first token after "nod.v1." in the subject
 	// Tokens is the number of ids after the verb.
 	Tokens int
-	// Handle gets one call of the endpoint after another. It must not block; it may reply
-	// later.
+	// Handle gets one call of the endpoint after another. It must not block, and may reply later.
 	Handle func(*Call)
 }
 
 // ServiceOptions describe a service.
 type ServiceOptions struct {
 	Name, Version, Description string
-	// Open bounds the calls without a reply; further calls get UNAVAILABLE.
+	// Open is the greatest number of calls without a reply. Further calls get UNAVAILABLE.
 	Open int
-	// Stats returns data that is added to the service's statistics.
+	// Stats returns data that becomes part of the service's statistics.
 	Stats func() any
 }
 
@@ -122,7 +121,7 @@ type Service struct {
 	stopping bool
 }
 
-// Serve starts a micro service with these endpoints, each in a queue group.
+// Serve starts a micro service with these endpoints. Each endpoint is in a queue group.
 func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) {
 	s := &Service{room: make(chan struct{}, o.Open), log: c.log, noCredentials: c.Open()}
 	config := micro.Config{Name: o.Name, Version: o.Version, Description: o.Description}
@@ -138,20 +137,20 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 		subject := "nod.v1." + e.Verb + strings.Repeat(".*", e.Tokens)
 		err := svc.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { s.accept(e, r) }), micro.WithEndpointSubject(subject))
 		if err != nil {
-			_ = svc.Stop() // an error of Stop would hide the first error
+			_ = svc.Stop() // the error of AddEndpoint is more useful than one of Stop
 			return nil, fmt.Errorf("serve %s: %w", subject, err)
 		}
 	}
 	return s, nil
 }
 
-// ID returns the instance's id, as its statistics state it.
+// ID returns the service instance's id, which is also in its statistics.
 func (s *Service) ID() string { return s.svc.Info().ID }
 
 // accept passes a call to its endpoint's handler, or refuses it with an error.
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // even an error reply may go only to the caller's own inbox
+	if !s.replies(r) { // no reply, not even an error, may go to another place than the caller's own inbox
 		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}
@@ -176,9 +175,9 @@ func (s *Service) accept(e Endpoint, r micro.Request) {
 	e.Handle(call)
 }
 
-// replies reports whether the reply subject is an inbox of the caller. On any other subject,
-// the reply could pass as another message, such as a decision. On a server without credentials
-// callers have no identity, and any inbox is accepted.
+// replies reports whether the reply subject is in the caller's inbox. On any other subject, the reply
+// could count as another message, such as a decision. On a server without credentials, callers have no
+// identity, so replies accepts any inbox.
 func (s *Service) replies(r micro.Request) bool {
 	if s.noCredentials {
 		return strings.HasPrefix(r.Reply(), "_INBOX.")
@@ -196,7 +195,7 @@ func (s *Service) begin() bool {
 	return true
 }
 
-// Drain refuses new calls, and waits until all open calls have their replies or ctx ends.
+// Drain refuses new calls. It waits until all open calls have their replies or ctx ends.
 func (s *Service) Drain(ctx context.Context) error {
 	err := s.svc.Stop()
 	s.mu.Lock()

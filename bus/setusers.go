@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// SetUsers replaces the users of a running server. It closes the connections of users that are gone
-// before it returns, and leaves the other connections open. After an error the earlier users stay.
+// SetUsers replaces the users of a running server. Before it returns, it closes the connections of users
+// that are gone, and leaves those of other users open. After an error the old users stay.
 //
-// A server that was started without users stays open. A server asks only the token service whose key
-// it had at its start. SetUsers closes all connections that the token service has admitted; their
-// clients connect again.
+// A server that was started without users stays open to every client. A server asks only the token
+// service whose key it had at its start. SetUsers closes all connections that the token service has
+// admitted, and their clients connect again.
 func (s *Server) SetUsers(users []roles.User) error {
 	s.usersMu.Lock()
 	defer s.usersMu.Unlock()
@@ -32,7 +32,7 @@ func (s *Server) SetUsers(users []roles.User) error {
 	if err != nil {
 		return fmt.Errorf("change the users of the embedded NATS server: %w", err)
 	}
-	opts.TLSConfig, opts.TLSTimeout = s.tls, s.tlsTimeout // TLS begins with the next start, if another machine was invited meanwhile
+	opts.TLSConfig, opts.TLSTimeout = s.tls, s.tlsTimeout // the TLS stays as it was at the start, even if another machine was invited meanwhile
 	if err := s.nats.ReloadOptions(opts); err != nil {
 		return fmt.Errorf("change the users of the embedded NATS server: %w", err)
 	}
@@ -40,7 +40,7 @@ func (s *Server) SetUsers(users []roles.User) error {
 	return nil
 }
 
-// remember keeps the options with which the server has started.
+// remember keeps the options with which the server was started.
 func (s *Server) remember(o EmbedOptions, opts *server.Options) {
 	s.started, s.users = o, o.Users
 	s.tls, s.tlsTimeout = opts.TLSConfig, opts.TLSTimeout

@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// forged signs a user with a seed, as its thief would, and connects.
+// forged connects with a user that it signs itself with a signing seed, as a thief of the seed would do.
 func (g *guarded) forged(seed string, claims func(*jwt.UserClaims)) (*nats.Conn, error) {
 	g.t.Helper()
 	user, public := newKey(g.t, nkeys.CreateUser)
@@ -37,7 +37,6 @@ func (g *guarded) forged(seed string, claims func(*jwt.UserClaims)) (*nats.Conn,
 	return nc, err
 }
 
-// account returns the public key of the account of id.
 func (g *guarded) account(id roles.ID) string {
 	g.t.Helper()
 	file, err := os.ReadFile(g.keys.Path(id))
@@ -49,7 +48,8 @@ func (g *guarded) account(id roles.ID) string {
 	return c.IssuerAccount
 }
 
-// anyName replaces the names of agents and connectors, and wildcards in their place.
+// anyName replaces the names of agents and connectors in a subject, and any * in place of such a name, by
+// "NAME".
 func anyName(subject string) string {
 	tokens := strings.Split(subject, ".")
 	for i, token := range tokens {
@@ -63,8 +63,8 @@ func anyName(subject string) string {
 	return strings.Join(tokens, ".")
 }
 
-// The thief of a role's signing key chooses the name in a user's JWT. Whatever the name is, the user
-// has at most the rights that this role has under some name.
+// The thief of a role's signing key chooses the name in a user's JWT. With any name, the user has at most
+// those rights that some member of this role has.
 func TestAStolenSigningKeyMakesOnlyItsRole(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)
@@ -95,7 +95,7 @@ func TestAStolenSigningKeyMakesOnlyItsRole(t *testing.T) {
 				as = asEngineStore
 			}
 			account := g.account(as)
-			names := []string{"*"} // only the rights of agents and connectors have the name
+			names := []string{"*"} // only the rights of agents and connectors depend on the name
 			if role.seed == "agent" || role.seed == "connector" {
 				names = []string{"*", ">", "ada", "terminal", "web", "observer", "", "a.b", "ada.>", "*.*", "x y", "{{subject()}}", "{{tag(a)}}", "owner"}
 			}
@@ -114,7 +114,7 @@ func TestAStolenSigningKeyMakesOnlyItsRole(t *testing.T) {
 	}
 }
 
-// The server refuses users whose JWT claims more than their signing key may give.
+// The server refuses a user whose JWT claims more rights than its signing key may give.
 func TestForgedUsersAreRefused(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)
@@ -147,8 +147,8 @@ func systemAccount(t *testing.T, g *guarded) string {
 	return roles.AccountsOf(accounts, roles.System)[0].PublicKey
 }
 
-// The user that sends accounts can do nothing else in the servers' own account, and nothing that a
-// server believes without the operator's signature.
+// The user that sends accounts can do nothing else in the servers' own account. It can send nothing that
+// a server believes without the operator's signature.
 func TestTheKeyThatPushesOnlyPushes(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)
@@ -165,7 +165,7 @@ func TestTheKeyThatPushesOnlyPushes(t *testing.T) {
 	require.NoError(t, err)
 	claims.SigningKeys = jwt.SigningKeys{}
 	claims.SigningKeys.Add(ownSigner)
-	for _, seed := range []string{"operator", "agent", "push"} { // operator: its own key signs only signing keys
+	for _, seed := range []string{"operator", "agent", "push"} { // the seed "operator" signs only signing keys, and so no account
 		edge.JWT, err = claims.Encode(operatorSeed(t, g.dir, seed))
 		require.NoError(t, err)
 		_, err = bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), []roles.AccountJWT{edge}, quiet())
@@ -187,7 +187,8 @@ func TestTheKeyThatPushesOnlyPushes(t *testing.T) {
 	}
 }
 
-// A server that reads accounts from its configuration alone stores none.
+// A server that reads its accounts only from its configuration stores none. The error names the missing
+// resolver.
 func TestAServerWithoutAResolverOfItsOwnIsNamed(t *testing.T) {
 	t.Parallel()
 	g := startAccounts(t, layout{config: func(config string) string {
@@ -199,8 +200,8 @@ func TestAServerWithoutAResolverOfItsOwnIsNamed(t *testing.T) {
 	requireOneLine(t, err, "keep no accounts", "nod keys config")
 }
 
-// A revocation reaches all servers of a cluster, closes the key's connections on each, and survives
-// restarts with the configuration of an earlier day.
+// A revocation reaches all servers of a cluster and closes the key's connections on each. It remains in
+// force after a restart with an older configuration.
 func TestARevocationReachesEveryServer(t *testing.T) {
 	t.Parallel()
 	g, configs, ends := startOperatorCluster(t, 3)
@@ -215,7 +216,7 @@ func TestARevocationReachesEveryServer(t *testing.T) {
 	require.NoError(t, g.keys.Revoke(asAda))
 	accounts, err := g.keys.AccountJWTs(time.Now())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { // a loaded server may reply too late to be among them
+	require.Eventually(t, func() bool { // a busy server may reply too late to be counted
 		servers, err := bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, roles.Edge), quiet())
 		return err == nil && slices.Equal(servers, []string{"n0", "n1", "n2"})
 	}, time.Minute, time.Millisecond)
@@ -237,8 +238,8 @@ func TestARevocationReachesEveryServer(t *testing.T) {
 	}
 }
 
-// After a signing key was replaced, servers refuse all that the stolen one signs; the users of the
-// directory go on with their keys.
+// After a signing key was replaced, servers refuse all users that the stolen key signs. The users in the
+// directory keep their keys and can still connect.
 func TestAStolenSigningKeyIsReplaced(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)
@@ -261,7 +262,8 @@ func TestAStolenSigningKeyIsReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "agent")
 }
 
-// replacesSigner replaces the signing key of a role in the account EDGE, and sends the account to the servers.
+// replacesSigner replaces the signing key of a role in the account EDGE, and sends the new account to the
+// servers.
 func (g *guarded) replacesSigner(name string) {
 	g.t.Helper()
 	elsewhere, err := g.keys.RotateSigner(name)
@@ -273,7 +275,8 @@ func (g *guarded) replacesSigner(name string) {
 	require.NoError(g.t, err)
 }
 
-// startOperatorCluster runs servers in operator mode, and returns their configurations and what ends them.
+// startOperatorCluster runs the servers of a cluster in operator mode. It returns their configurations,
+// and functions that end them.
 func startOperatorCluster(t *testing.T, n int) (g *guarded, configs []string, ends []func()) {
 	t.Helper()
 	dir, keys, accounts := operatorKeys(t)

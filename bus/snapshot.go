@@ -13,30 +13,30 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Snapshot describes the copy of a stream, as the server stated it when the copy began.
+// Snapshot describes the copy of a stream, in the words of the server when the copy began.
 type Snapshot struct {
 	Config json.RawMessage `json:"config"`
 	State  json.RawMessage `json:"state"`
 }
 
-// The subjects of JetStream's API for copies of streams; nats.go has no functions for them.
+// The subjects of JetStream's API for copies of streams. nats.go has no functions for them.
 const (
 	snapshotSubject = "$JS.API.STREAM.SNAPSHOT."
 	restoreSubject  = "$JS.API.STREAM.RESTORE."
 
 	// snapshotChunk is the size of one part of a copy, in bytes.
 	snapshotChunk = 128 << 10
-	// snapshotSilence is how long a server that makes a copy may send nothing.
+	// snapshotSilence is how long the server may send nothing during a copy.
 	snapshotSilence = 30 * time.Second
-	// restoreWithin bounds the time in which a server takes one part of a copy, or makes the
-	// stream from all parts.
+	// restoreWithin is the time limit for a server to take one part of a copy, or to make the stream from
+	// all parts.
 	restoreWithin = 5 * time.Minute
 )
 
-// Snapshot writes a copy of a stream with its durable consumers to w, while the stream is in
-// use. Everything that was acknowledged before the call is in the copy; later writes may be in
-// it. If the connection is lost meanwhile, even if it comes back, Snapshot fails, because a part
-// of the copy may be lost. The connection needs all rights on the stores.
+// Snapshot writes a copy of a stream with its durable consumers to w, while the stream is in use. The
+// copy has all messages that were acknowledged before the call, and perhaps later ones. If the connection
+// is lost, Snapshot fails even if the connection comes back, because a part of the copy may be missing.
+// The connection needs all rights on the stores.
 func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
 	connected, end := c.whileConnected(ctx)
 	defer end()
@@ -52,8 +52,8 @@ func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) (Snapsh
 
 var errConnectionLost = errors.New("the connection to the server was lost")
 
-// whileConnected returns a context that ends with the cause errConnectionLost once the
-// connection is lost, at once if it is lost already. The caller calls end.
+// whileConnected returns a context that ends, with the cause errConnectionLost, once the connection is
+// lost or if it is already lost. The caller must call end.
 func (c *Conn) whileConnected(ctx context.Context) (_ context.Context, end func()) {
 	lost := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -116,16 +116,16 @@ func (c *Conn) snapshot(ctx context.Context, stream string, w io.Writer) (Snapsh
 	}
 }
 
-// codeRestoreExists is the server's error for a restore of an existing stream; nats.go has no
-// name for this code.
+// codeRestoreExists is the server's error if the stream of a restore exists. nats.go has no name for this
+// code.
 const codeRestoreExists jetstream.ErrorCode = 10130
 
-// ErrStoreExists means that the stream to restore exists. For some seconds after a restore was
-// killed, it may also mean that the server still waits for the rest of that restore.
+// ErrStoreExists means that the stream to restore exists. For some seconds after a restore was killed, it
+// may also mean that the server still waits for the rest of that restore.
 var ErrStoreExists = errors.New("the store exists")
 
-// Restore makes a stream from a copy. The error is ErrStoreExists if the stream exists. The configuration in s
-// becomes that of the stream. The connection needs all rights on the stores.
+// Restore makes a stream from a copy, with the configuration in s. The error is ErrStoreExists if the
+// stream exists. The connection needs all rights on the stores.
 func (c *Conn) Restore(ctx context.Context, stream string, s Snapshot, r io.Reader) error {
 	if err := c.restore(ctx, stream, s, r); err != nil {
 		return fmt.Errorf("restore %s: %w", stream, err)
@@ -156,7 +156,7 @@ func (c *Conn) restore(ctx context.Context, stream string, s Snapshot, r io.Read
 			}
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return c.sendPart(ctx, begun.DeliverSubject, nil) // an empty part means that all parts were sent
+			return c.sendPart(ctx, begun.DeliverSubject, nil) // an empty part tells the server that there are no more parts
 		}
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func (c *Conn) restore(ctx context.Context, stream string, s Snapshot, r io.Read
 	}
 }
 
-// sendPart sends one part of a copy, and returns the server's error, if it has one.
+// sendPart sends one part of a copy. It returns the error in the server's reply, if there is one.
 func (c *Conn) sendPart(ctx context.Context, subject string, part []byte) error {
 	within, cancel := context.WithTimeout(ctx, restoreWithin)
 	defer cancel()
@@ -187,9 +187,9 @@ func (c *Conn) sendPart(ctx context.Context, subject string, part []byte) error 
 	return nil
 }
 
-// requestKnown sends a request to a subject that another server of the cluster has just begun to
-// serve. Until this connection's server knows the subject, the request reaches no server, and
-// requestKnown sends it again.
+// requestKnown sends a request to a subject that another server of the cluster has just begun to serve.
+// It sends the request again until this connection's server knows the subject; before that, the request
+// reaches no server.
 func (c *Conn) requestKnown(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	known, cancel := context.WithTimeout(ctx, 2*hopTimeout)
 	defer cancel()

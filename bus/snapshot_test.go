@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A part of a copy is sent before the servers of the cluster know who takes it. It is sent again, until
-// they know.
+// A part of a copy may be sent before the servers of the cluster know its receiver. It is then sent again
+// until they know.
 func TestAPartOfACopyWaitsForItsReceiver(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -33,7 +33,7 @@ func TestAPartOfACopyWaitsForItsReceiver(t *testing.T) {
 	parts := make(chan string, 10)
 	_, err = receiver.Subscribe("parts", func(m *nats.Msg) {
 		parts <- string(m.Data)
-		_ = m.Respond(nil) // if this fails, the sender times out
+		_ = m.Respond(nil) // if Respond fails, the sender's time limit passes and the test fails
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-sent)
@@ -45,7 +45,7 @@ func TestAPartOfACopyWaitsForItsReceiver(t *testing.T) {
 	require.Error(t, conn.sendPart(gone, "nowhere", nil))
 }
 
-// unheard is a JetStream whose first deletion is done, but its reply is lost.
+// unheard is a JetStream that loses the reply to the first deletion.
 type unheard struct {
 	jetstream.JetStream
 	deletions int

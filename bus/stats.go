@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// statsQuiet is how long eachInstance waits for another reply.
+// statsQuiet is how long eachInstance waits for a further reply.
 const statsQuiet = 300 * time.Millisecond
 
 // ServiceStats are the statistics of one instance of a service.
@@ -23,7 +23,7 @@ type ServiceStats struct {
 	data json.RawMessage
 }
 
-// Into decodes the data that ServiceOptions.Stats has returned.
+// Into decodes the data that the service's ServiceOptions.Stats has returned.
 func (s ServiceStats) Into(v any) error { return json.Unmarshal(s.data, v) }
 
 // ServiceStats asks every instance of a service for its statistics.
@@ -51,8 +51,8 @@ func readStats(reply []byte) (ServiceStats, bool) {
 // Instance is a running instance of a service.
 type Instance struct{ Service, ID, Version string }
 
-// Instances lists the running instances of all services that this connection reaches, by service and
-// id.
+// Instances lists the running instances of all services that this connection reaches, sorted by service
+// and id.
 func (c *Conn) Instances(ctx context.Context) ([]Instance, error) {
 	var all []Instance
 	err := c.eachInstance(ctx, micro.PingVerb, "", func(reply []byte) {
@@ -70,8 +70,8 @@ func (c *Conn) Instances(ctx context.Context) ([]Instance, error) {
 	return all, nil
 }
 
-// eachInstance sends a request to every instance of a service, or of all services if service is empty,
-// and calls f with each reply. The replies are complete once none has come for statsQuiet.
+// eachInstance sends a request to every instance of a service, or of all services if service is empty. It
+// calls f with each reply, and returns once no reply has come for statsQuiet.
 func (c *Conn) eachInstance(ctx context.Context, verb micro.Verb, service string, f func(reply []byte)) error {
 	s, err := c.survey(verb, service)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Conn) eachInstance(ctx context.Context, verb micro.Verb, service string
 	return s.ask(ctx, f)
 }
 
-// survey is a request to every instance of a service, which can be sent several times.
+// survey is a request to every instance of a service. It can be sent several times.
 type survey struct {
 	nc             *nats.Conn
 	subject, inbox string
@@ -98,8 +98,8 @@ func (c *Conn) survey(verb micro.Verb, service string) (*survey, error) {
 	return s, err
 }
 
-// ask sends the request and calls f with each reply, until none has come for statsQuiet. These can be
-// late replies to the requests before.
+// ask sends the request and calls f with each reply, until no reply has come for statsQuiet. A reply may
+// be a late one to an earlier request.
 func (s *survey) ask(ctx context.Context, f func(reply []byte)) error {
 	if err := s.nc.PublishRequest(s.subject, s.inbox, nil); err != nil {
 		return err
@@ -118,12 +118,13 @@ func (s *survey) ask(ctx context.Context, f func(reply []byte)) error {
 	}
 }
 
-func (s *survey) end() { _ = s.sub.Unsubscribe() } // fails if the connection is closed
+func (s *survey) end() { _ = s.sub.Unsubscribe() } // Unsubscribe fails only on a closed connection
 
 // Follow waits until every instance of a service reports this revision, or a later one, under
-// revisionName in its statistics. The instances are those that have replied within replyCounts and,
-// unless running is nil, those that running lists. If ctx ends first, Follow returns the ids of the
-// instances without this revision, also those that have ceased to reply. It fails if no instance replies.
+// revisionName in its statistics. The instances are all that have replied within replyCounts and, if
+// running is not nil, those that running lists. If ctx ends first, Follow returns the ids of the
+// instances without this revision, including instances that no longer reply. It fails if no instance
+// replies.
 func (c *Conn) Follow(ctx context.Context, service, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	survey, err := c.survey(micro.StatsVerb, service)
 	if err != nil {
@@ -154,25 +155,25 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 			continue
 		case len(current) > 0 && len(late) == 0:
 			return nil, nil
-		case len(late) > 0: // if no instance replies any more, the last known ones are behind
+		case len(late) > 0: // if late is empty because no instance replies any more, the laggards stay as they were
 			laggards = late
 		}
 		heard = heard || len(current) > 0
-		_ = pause(ctx, min(try, 2)) // after an error of pause, the next round notices that ctx has ended
+		_ = pause(ctx, min(try, 2)) // pause fails only if ctx has ended, which the next round notices
 	}
 }
 
-// reported is the last reply of an instance.
+// reported is the last reply of an instance, and when it came.
 type reported struct {
 	ServiceStats
 	at time.Time
 }
 
-// replyCounts is how long a reply counts. On a busy machine a reply can take longer than statsQuiet; an
-// instance that has stopped must not count for long.
+// replyCounts is how long a reply counts. It is longer than statsQuiet, because a reply can be late on a
+// busy machine. It is short, because an instance that has stopped must not count for long.
 const replyCounts = 3 * time.Second
 
-// recent returns the replies that count, and removes the others.
+// recent returns the replies that still count, and removes the others from the map.
 func recent(replies map[string]reported) (all []ServiceStats) {
 	for id, r := range replies {
 		if time.Since(r.at) > replyCounts {
@@ -184,8 +185,8 @@ func recent(replies map[string]reported) (all []ServiceStats) {
 	return all
 }
 
-// The function behind returns the ids of the instances that have not reached a revision or do
-// not reply.
+// The function behind returns the ids of those instances that have not reached the revision or do not
+// reply.
 func behind(ctx context.Context, stats []ServiceStats, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
 	if running != nil {
 		if ids, err = running(ctx); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// On a busy machine an engine can reply so late that the next request for its statistics has been sent
-// already. Its reply still counts.
+// On a busy machine, an engine's reply may come only after the next request for statistics. The late
+// reply still counts.
 func TestALateReplyCounts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -33,8 +33,7 @@ func TestALateReplyCounts(t *testing.T) {
 	require.NoError(t, ctx.Err())
 }
 
-// An engine that has reported an older revision and then ceases to reply does not count as one that
-// follows.
+// An engine is behind if it has reported an older revision and no longer replies.
 func TestAnEngineThatFallsSilentIsBehind(t *testing.T) {
 	g := startGuarded(t)
 	connect := func() *bus.Conn {

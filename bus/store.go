@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Store is the engines' whole persistent state. Every write to a bucket is a compare-and-set. A
-// read of a key sees all writes that were acknowledged before it, except as Bucket.Confirm
-// describes.
+// Store is the whole persistent state of the engines. Every write to a bucket is a compare-and-set. A
+// read of a key sees all writes to the key that were acknowledged before the read, except as
+// Bucket.Confirm describes.
 type Store struct {
 	Records  *Records
 	Sessions *Bucket // sessions and standing answers
@@ -27,9 +27,9 @@ type Store struct {
 	conn *Conn
 }
 
-// OpenStore opens the stores, and makes missing ones with this number of replicas. Existing
-// stores keep their replicas and limits; only their direct reads are turned on or off (see
-// allowDirect). It waits for JetStream until ctx ends.
+// OpenStore opens the stores, and makes missing stores with this number of replicas. Existing stores keep
+// their replicas and limits; OpenStore only turns their direct reads on or off (see allowDirect). It
+// waits for JetStream until ctx ends.
 func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	return openStore(ctx, c, replicas, c.js.CreateStream, (*kvStream).allowDirect)
 }
@@ -68,7 +68,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	if err != nil {
 		return nil, err
 	}
-	if c.server != nil { // these buckets get few writes, so the server syncs each write
+	if c.server != nil { // only the records and the log need grouped syncs; the buckets get few writes, and the server syncs each of them
 		records.disk, log.disk = c.server.syncs.of(records.name), c.server.syncs.of(log.name)
 	}
 	s.Records, s.Log = &Records{kvStream: records}, &Log{kvStream: log}
@@ -96,23 +96,23 @@ func replicated(config jetstream.StreamConfig, replicas int) jetstream.StreamCon
 type bucketSpec struct {
 	into  **Bucket
 	name  string
-	async bool // the server acknowledges a write before it is on disk, because this content may be lost
+	async bool // the server may acknowledge a write before the write is on disk, because the content may be lost
 }
 
 func (s *Store) buckets() []bucketSpec {
 	return []bucketSpec{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
-		{&s.Shown, "shown_prompts", false}, // after a lost claim, a prompt could be shown twice without a notice of the repeat
+		{&s.Shown, "shown_prompts", false}, // not async: after the loss of a claim, a prompt could be shown twice without a hint at the repetition
 		{&s.Settings, "permission_settings", false},
 	}
 }
 
-// stream opens a stream, and calls create if it is missing. As long as ctx allows, it waits
-// for another engine that is making the stream, for the election of a leader, for the servers
-// of the replicas to join their cluster, or for the end of a restore.
+// stream opens a stream, and calls create if the stream is missing. Until ctx ends, it waits for another
+// engine that is making the stream, for the election of a leader, for the servers of the replicas to join
+// their cluster, and for the end of a restore.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create createStream) (jetstream.Stream, error) {
-	level := slog.LevelWarn // the first wait for servers is logged as a warning, so that the user sees the reason for the delay
+	level := slog.LevelWarn // only the first wait is logged as a warning, to tell the user the reason for the delay
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
 		stream, err := c.js.Stream(hop, config.Name)
@@ -145,9 +145,9 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 	}
 }
 
-// isServerMissing reports whether err says that a stream cannot be made because some servers
-// of the cluster are down or have not joined it. The same code has permanent causes, such as
-// too little storage. Only the text of the error tells them apart.
+// isServerMissing reports whether err says that a stream cannot be made because servers of the cluster
+// are down or have not joined it yet. The error's code also has permanent causes, such as too little
+// storage, so isServerMissing looks at the error's text.
 func isServerMissing(err error) bool {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) || api.ErrorCode != codeNoPlacement {
@@ -156,7 +156,7 @@ func isServerMissing(err error) bool {
 	return strings.TrimSuffix(api.Description, ", peer offline") == "no suitable peers for placement"
 }
 
-// codeNoReplicas is the error of a server without a cluster, which cannot make replicas.
+// codeNoReplicas is the error of a server that cannot make replicas because it is in no cluster.
 const codeNoReplicas jetstream.ErrorCode = 10074
 
 func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfig {
@@ -176,15 +176,15 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 	return config
 }
 
-// Bucket is a KV bucket. Its values are messages of package schemas, except for the values
-// that PutDocument writes.
+// Bucket is a KV bucket. Its values are messages of package schemas, except for the values that
+// PutDocument writes.
 type Bucket struct {
 	*kvStream
 	confirms *actionGroup
 }
 
-// Get reads the value of key into v and returns its revision. With ErrNotFound it returns the
-// revision with which Put creates the key.
+// Get reads the value of key into v and returns the value's revision. With ErrNotFound it returns the
+// revision with which Put can create the key.
 func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	if err != nil {
@@ -196,9 +196,8 @@ func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, e
 	return val.revision, nil
 }
 
-// Put writes v under key if the key is at revision, and returns the new revision. If lease is
-// not 0, the broker removes the value after that time. The error is ErrMoved if another write
-// came first.
+// Put writes v under key if the key is at revision, and returns the new revision. If lease is not 0, the
+// broker removes the value after that time. The error is ErrMoved if another write came first.
 func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, lease time.Duration) (uint64, error) {
 	data, err := schemas.Encode(v)
 	if err != nil {
@@ -228,15 +227,15 @@ func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error 
 	return b.remove(ctx, key, revision)
 }
 
-// ListKeys lists the keys that match a filter such as "agent.*", in no particular order. A
-// removed key is listed for up to a minute.
+// ListKeys lists the keys that match a filter such as "agent.*", in no particular order. For up to a
+// minute after its removal, a key is still listed.
 func (b *Bucket) ListKeys(ctx context.Context, filter string) ([]string, error) {
 	return b.keys(ctx, b.prefix, filter)
 }
 
-// NewestOf returns the revision of the last write or removal among the keys that match a
-// filter such as "standing.session.S.*", or 0 if there was none. As long as this revision
-// stays the same, values that were read earlier are current, unless they have expired.
+// NewestOf returns the revision of the last write or removal among the keys that match a filter such as
+// "standing.session.S.*", or 0 if there was none. While this revision stays the same, values that were
+// read earlier are current, unless they have expired.
 func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	val, err := b.last(ctx, b.prefix+filter)
 	if errors.Is(err, ErrNotFound) {
@@ -245,8 +244,8 @@ func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	return val.revision, err
 }
 
-// LiveKeys lists the existing keys that match a filter such as "worker.tg.*". It reads each
-// listed key, to leave out removed ones, so the filter should match few keys.
+// LiveKeys lists the existing keys that match a filter such as "worker.tg.*". The filter should match few
+// keys, because LiveKeys reads each of them, to leave out removed keys.
 func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) {
 	listed, err := b.keys(ctx, b.prefix, filter)
 	if err != nil {
@@ -266,13 +265,13 @@ func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) 
 	return keys, nil
 }
 
-// Watch returns at once. Until ctx ends, it calls changed, one call at a time, for each key
-// that was written or removed since the store was opened. Watch skips a write that another
-// write replaces. While the bus is unreachable, Watch reports late. It never reports expired
-// keys, so a caller must also read the bucket at intervals.
+// Watch returns at once. Until ctx ends, it calls changed for each key that was written or removed since
+// the store was opened, one call at a time. It skips a write that another write has replaced. While the
+// bus is unreachable, calls are late. Watch never reports expired keys, so a caller must also read the
+// bucket at intervals.
 //
-// nats.go makes a new consumer after every failure. Watch starts the consumer at a fixed
-// revision: a consumer for new messages would skip the changes during the failure.
+// nats.go makes a new consumer after every failure. Watch starts each consumer at a known revision,
+// because a consumer that gets only new messages would miss changes during the failure.
 func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: b.stream.CachedInfo().State.LastSeq + 1, HeadersOnly: true,
@@ -294,8 +293,8 @@ func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision ui
 	return nil
 }
 
-// Newest returns the revision of the newest change in the bucket. While a leader is elected, it
-// tries again until ctx ends.
+// Newest returns the revision of the newest change in the bucket. If there is no leader, it tries again
+// until ctx ends.
 func (b *Bucket) Newest(ctx context.Context) (uint64, error) {
 	var info *jetstream.StreamInfo
 	err := retryOperation(ctx, "read the state of "+b.name, func(ctx context.Context) (err error) {

@@ -12,26 +12,27 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// StoreState is the state of one of nod's streams on its servers.
+// StoreState is the state of one of nod's streams on the NATS servers.
 type StoreState struct {
 	Name   string
 	Exists bool
-	// Leader is the name of the server that leads the stream, or empty if none does. Without a
-	// leader the other fields are zero.
+	// Leader is the name of the server that leads the stream, or empty if there is none. Without a
+	// leader, the following fields are zero.
 	Leader    string
 	Followers []Follower
 	Replicas  int
-	// Differs lists the fields of the configuration that differ from nod's own, by their JSON
-	// names. It leaves out the number of replicas and the limits of the log, which are settings.
+	// Differs lists the fields of the stream's configuration that differ from nod's own configuration, by
+	// their JSON names. It leaves out the number of replicas and the limits of the log, because they are
+	// settings.
 	Differs         []string
-	Bytes, MaxBytes int64 // MaxBytes is -1 without a limit
-	// Ahead is how far the clock of the leader's server is ahead of this machine's clock.
-	// ClockKnown is false if the clock could not be read.
+	Bytes, MaxBytes int64 // MaxBytes is -1 if there is no limit
+	// Ahead is how far the clock of the leader's server is ahead of this machine's clock. ClockKnown is
+	// false if the server's clock could not be read.
 	Ahead      time.Duration
 	ClockKnown bool
-	// Queues are nod's durable consumers of the stream that exist.
+	// Queues are those of nod's durable consumers of the stream that exist.
 	Queues []QueueState
-	// Err says why the clock and the queues could not be read.
+	// Err says why the server's clock and the queues could not be read.
 	Err error
 }
 
@@ -41,19 +42,19 @@ type Follower struct {
 	// Current means that the replica has the newest messages. Offline means that the leader
 	// counts the server as gone.
 	Current, Offline bool
-	Lag              uint64        // the operations that the replica lacks
-	Heard            time.Duration // the time since the leader heard of the server
+	Lag              uint64        // the number of operations that the replica lacks
+	Heard            time.Duration // the time since the leader last heard from the server
 }
 
 // QueueState is the state of a durable consumer.
 type QueueState struct {
 	Name, Leader     string
-	Waiting, Unacked int // the messages that are not delivered yet, and those without an acknowledgement
-	Readers          int // the pulls that wait for messages; each engine or worker has at least one
+	Waiting, Unacked int // the number of messages that are not delivered yet, and of those not acknowledged yet
+	Readers          int // the number of pulls that wait for messages; each engine or worker has at least one
 }
 
-// StoreStates reads the states of nod's stores, in a fixed order. The connection must use the key
-// of an observer or of the stores.
+// StoreStates reads the states of nod's stores, in a fixed order. The connection must have the key of an
+// observer or a key of the account STORE.
 func (c *Conn) StoreStates(ctx context.Context) (all []StoreState, err error) {
 	exist, led, err := c.listStreams(ctx)
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *Conn) StoreStates(ctx context.Context) (all []StoreState, err error) {
 
 // listStreams returns the names of all streams, and the states of those that have a leader.
 func (c *Conn) listStreams(ctx context.Context) (exist []string, led map[string]*jetstream.StreamInfo, err error) {
-	hop, cancel := context.WithTimeout(ctx, 2*hopTimeout) // the servers wait 4 s for streams without a leader
+	hop, cancel := context.WithTimeout(ctx, 2*hopTimeout) // for streams without a leader, the servers wait 4 s before they reply
 	defer cancel()
 	names := c.js.StreamNames(hop)
 	for name := range names.Name() {
@@ -98,7 +99,8 @@ func (s *StoreState) describe(info *jetstream.StreamInfo) {
 	s.Bytes, s.MaxBytes = int64(info.State.Bytes), info.Config.MaxBytes
 }
 
-// differences lists the JSON names of the fields that nod sets and that differ in a stream.
+// differences lists the JSON names of the fields that nod's configuration sets and that are different in
+// a stream.
 func differences(ours, theirs jetstream.StreamConfig) (names []string) {
 	var a, b map[string]any
 	if convert(ours, &a) != nil || convert(theirs, &b) != nil {
@@ -108,7 +110,7 @@ func differences(ours, theirs jetstream.StreamConfig) (names []string) {
 		switch name {
 		case "num_replicas", "max_bytes", "max_age", "metadata", "allow_direct":
 		default:
-			inherits := slices.Contains([]any{nil, false, 0.0, ""}, value) // the server stores its default instead
+			inherits := slices.Contains([]any{nil, false, 0.0, ""}, value) // for a zero value, the server stores its default
 			if !reflect.DeepEqual(value, b[name]) && !inherits {
 				names = append(names, name)
 			}
@@ -122,7 +124,7 @@ func differences(ours, theirs jetstream.StreamConfig) (names []string) {
 }
 
 // inquire asks the leader about the stream and its consumers. The reply has the time of the leader's
-// server. An observer may not ask about every stream.
+// server. For a stream about which an observer may not ask, inquire does nothing.
 func (c *Conn) inquire(ctx context.Context, s *StoreState) error {
 	if !slices.Contains(roles.ObservedStreams(), s.Name) {
 		return nil

@@ -13,17 +13,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Create stores a pending record and its timer. It arms the timer first, because the timer's
-// subject is the lock by which identical calls share one question. If another request holds
-// the lock, Create stores nothing and returns ErrLockHeld. If the record is not at the entry's
-// revision, the error is ErrMoved. A timer that was armed before ErrMoved has no effect,
-// because it does not belong to the stored record.
+// Create stores a pending record and its timer. It arms the timer first, because the timer's subject is
+// the lock by which identical calls share one question. If another request holds the lock, Create stores
+// nothing and returns ErrLockHeld. If the record is not at the entry's revision, the error is ErrMoved.
+// The timer may then be armed already, but has no effect, because it does not belong to the stored
+// record.
 func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
 
-// TakeOver is Create for a request that takes the lock from a request whose question has ended.
-// revision is the Revision in the LockHolder that Holder returned.
+// TakeOver is Create for a request that takes the lock from another request, whose question has ended.
+// revision is the Revision of the LockHolder that Holder has returned.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
@@ -40,8 +40,8 @@ func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint6
 	return seq, err
 }
 
-// lock arms the entry's timer if the timer's subject is at revision. fresh is false if this
-// request already holds the lock, from an earlier try or through another engine.
+// lock arms the entry's timer if the timer's subject is at revision. fresh is false if this request
+// already holds the lock, from an earlier try or through another engine.
 func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bool, err error) {
 	msg, err := timerMsg(e)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 	}
 	_, id := schemas.SplitKey(e.Key)
 	for try := 0; ; try++ {
-		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // no wait for the disk: the caller waits for the record, which follows in the same stream
+		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // the caller waits until the record is on disk; the timer precedes the record in the same stream, and so needs no wait of its own
 		if err == nil {
 			return true, nil
 		}
@@ -80,9 +80,9 @@ type LockHolder struct {
 	At        time.Time
 }
 
-// Holder returns the request that holds the lock for calls identical to the entry's. The
-// request may be decided already, because a fired timer is kept for a while. Its record may
-// also not be stored yet.
+// Holder returns the request that holds the lock for calls identical to the entry's call. That request
+// may be decided already, because the broker keeps a fired timer for a while. Its record may not be
+// stored yet.
 func (r *Records) Holder(ctx context.Context, e *Entry) (LockHolder, error) {
 	val, err := r.last(ctx, lockFilter+timerToken(e))
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -100,9 +100,9 @@ func timerToken(e *Entry) string {
 	return schemas.Key(session, id)
 }
 
-// Arm makes the record's timer fire no later than the record's next event. If the timer is set
-// to an earlier time, Arm leaves it, because the engine that handles the timer calls Arm again.
-// If the timer belongs to another request, the error is ErrLockHeld.
+// Arm makes the record's timer fire no later than the record's next event. It leaves a timer with an
+// earlier time as it is, because the engine that handles that timer calls Arm again. If the timer belongs
+// to another request, the error is ErrLockHeld.
 func (r *Records) Arm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(armed timer) bool { return !armed.At.After(e.Record.NextEvent.At) })
 }
@@ -138,14 +138,14 @@ func (r *Records) rearm(ctx context.Context, e *Entry, enough func(timer) bool) 
 	}
 }
 
-// Armed returns the event for which the record's timer is armed. The error is ErrNotFound if
-// the record has no timer.
+// Armed returns the event for which the record's timer is armed. The error is ErrNotFound if no timer of
+// the record is armed.
 func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
 	val, err := r.last(ctx, timerPrefix+timerToken(e))
 	if err != nil {
 		return schemas.Event{}, err
 	}
-	t, _ := timerOf(val.data) // data that is no timer decodes to the zero timer
+	t, _ := timerOf(val.data) // if the data is no timer, t is the zero timer
 	if !t.of(e) {
 		return schemas.Event{}, ErrNotFound
 	}
@@ -157,15 +157,15 @@ type timer struct {
 	PendingID string `json:"pending_id,omitempty"`
 }
 
-// The method of reports whether the timer belongs to an entry. Timers of older versions of nod
-// have their request's id only in the subject.
+// The method of reports whether the timer belongs to the entry. Timers of older versions of nod have
+// their request's id only in the subject.
 func (t timer) of(e *Entry) bool {
 	_, id := schemas.SplitKey(e.Key)
 	return t.PendingID == id || t.PendingID == "" && e.Record.Question == ""
 }
 
-// timerMsg returns a message that the broker publishes at the time of the event. It sets the
-// header itself, because jetstream.WithScheduleAt truncates the time to seconds.
+// timerMsg returns a message that the broker publishes at the time of the record's next event. It sets
+// the header without jetstream.WithScheduleAt, which truncates the time to seconds.
 func timerMsg(e *Entry) (*nats.Msg, error) {
 	_, id := schemas.SplitKey(e.Key)
 	data, err := schemas.Encode(&timer{*e.Record.NextEvent, id})
@@ -187,20 +187,20 @@ func timerOf(data []byte) (timer, bool) {
 	return t, err == nil && !t.At.IsZero()
 }
 
-// Pending lists the keys of questions with an armed timer, of one session or, if session is
-// empty, of all. A question whose timer has fired or is lost is missing, so no decision may
-// depend on this list.
+// Pending lists the keys of questions with an armed timer: those of one session or, if session is empty,
+// of all sessions. The list lacks a question whose timer has fired or is lost, so no decision may depend
+// on it.
 func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, timerPrefix, session)
 }
 
-// FiredOf lists the keys of a session's questions whose timers fired less than firedFor ago.
-// Most of these questions are decided.
+// FiredOf lists the keys of those questions of a session whose timers fired less than firedFor ago. Most
+// of these questions are decided.
 func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, duePrefix, session)
 }
 
-// timed returns the keys of the questions that have a timer under a prefix.
+// timed returns the keys of the questions whose timers have this prefix.
 func (r *Records) timed(ctx context.Context, prefix, session string) ([]string, error) {
 	tokens, err := r.timers(ctx, prefix, session)
 	if err != nil {
@@ -231,8 +231,8 @@ func (r *Records) CountPending(ctx context.Context, session string) (int, error)
 	return len(tokens), err
 }
 
-// timers returns the tokens of the timers of a session's questions. The prefix selects armed or
-// fired timers.
+// timers returns the tokens of the timers of a session's questions, or of all sessions if session is
+// empty. The prefix selects armed or fired timers.
 func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
 	if session != "" { // most sessions have no timers
 		if none, err := r.isEmpty(ctx, prefix+sessionFilter(session)); err != nil || none {
@@ -245,12 +245,12 @@ func (r *Records) timers(ctx context.Context, prefix, session string) ([]string,
 // questionMark begins every QuestionToken. No pending_id contains it.
 const questionMark = "="
 
-// QuestionToken returns the subject token of the timer that identical calls with this digest
-// share. The token is no valid pending_id, so no request can have the token as its id.
+// QuestionToken returns the timer token that identical calls with this digest share. No request can have
+// the token as its id, because the token is no valid pending_id.
 func QuestionToken(digest string) string { return questionMark + digest }
 
-// Due returns the queue that delivers every fired timer to one of the engines, and to another
-// engine if it is not acknowledged within ackWait.
+// Due returns the queue that delivers every fired timer to one engine. If that engine does not
+// acknowledge the timer within ackWait, another engine gets it.
 func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, r.disk, clockConfig(ackWait))
 }
@@ -284,6 +284,6 @@ type FiredTimer struct {
 	token string
 }
 
-// Of reports whether the timer belongs to the entry. It returns false if the entry has joined
+// Of reports whether the timer belongs to the entry. It returns false for an entry that has joined
 // another question.
 func (f FiredTimer) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }

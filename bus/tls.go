@@ -23,26 +23,26 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// tlsName is the name in the certificate of every embedded server, whatever the server's address is.
-// It need not be unique, because each server has its own certificate authority.
+// tlsName is the name in the certificate of every embedded server, whatever the server's address is. The
+// same name serves all servers, because each server has its own certificate authority.
 const tlsName = "nod"
 
 const tlsWithin = 5 * time.Second
 
-// certLasts is how long certificates are valid: longer than any data directory lasts.
+// certLasts is how long a certificate is valid. No data directory is in use for so long.
 const certLasts = 20 * 365 * 24 * time.Hour
 
 func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pem") }
 
-// speaksTLS reports whether the server of a data directory uses TLS: if another machine was
-// invited, or could reach the server.
+// speaksTLS reports whether the server of a data directory uses TLS. It does if another machine was
+// invited, or if other machines could reach the address host.
 func speaksTLS(dataDir, host string) bool {
 	_, err := os.Stat(caPath(dataDir))
 	return !onThisMachine(host) || !errors.Is(err, fs.ErrNotExist)
 }
 
-// authority returns a data directory's own certificate authority. It makes a missing one, in a
-// file with a certificate and its key.
+// authority returns the data directory's own certificate authority, and makes a missing one. One file has
+// the authority's certificate and key.
 func authority(dataDir string) (tls.Certificate, error) {
 	path := caPath(dataDir)
 	text, err := os.ReadFile(path)
@@ -56,13 +56,13 @@ func authority(dataDir string) (tls.Certificate, error) {
 		return tls.Certificate{}, fmt.Errorf("read the certificate authority: %w", err)
 	}
 	ca, err := tls.X509KeyPair(text, text)
-	if err != nil { // the library's error may contain the key, so it is left out
+	if err != nil { // the error leaves out the library's error, which may contain the key
 		return ca, fmt.Errorf("%s is damaged: remove it, so that nod makes another, and invite the other machines again", path)
 	}
 	return ca, nil
 }
 
-// newAuthority stores a new certificate authority, unless another process has just stored one.
+// newAuthority makes a certificate authority and stores it, unless another process has just stored one.
 func newAuthority(path string) error {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nod " + rand.Text()[:8]},
@@ -95,7 +95,8 @@ func newAuthority(path string) error {
 	return err
 }
 
-// certify makes a key and its certificate, signed by ca, or self-signed if ca is nil.
+// certify makes a key and a certificate of the key. The authority ca signs the certificate; if ca is nil,
+// the certificate is self-signed.
 func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -109,7 +110,7 @@ func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey
 	return key, der, err
 }
 
-// serverTLS makes the TLS configuration of an embedded server, with a new certificate for each
+// serverTLS returns the TLS configuration of an embedded server. It makes a new certificate for each
 // start.
 func serverTLS(dataDir string) (*tls.Config, error) {
 	ca, err := authority(dataDir)
@@ -130,8 +131,8 @@ func serverTLS(dataDir string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
 }
 
-// trustAuthority makes a client trust the server's own authority. The client reads the
-// authority at each connection, because a restarted server may have another authority.
+// trustAuthority makes a client trust the server's own authority. The client reads the authority's
+// certificate for each connection, because a restarted server may have another authority.
 func trustAuthority(authority func() ([]byte, error)) nats.Option {
 	return func(o *nats.Options) error {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: tlsName}

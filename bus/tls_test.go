@@ -13,8 +13,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A server that other machines could reach speaks TLS. Clients that use its data directory
-// trust it; other clients do not.
+// A server that other machines could reach speaks TLS. Only clients that use its data directory trust it.
 func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -25,7 +24,7 @@ func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	require.NoError(t, err)
 	ca := filepath.Join(dir, "tls", "ca.pem")
 	var made []byte
-	for _, host := range []string{"0.0.0.0", "127.0.0.1"} { // a server that has used TLS uses it at every later start
+	for _, host := range []string{"0.0.0.0", "127.0.0.1"} { // a server that has used TLS once uses it at every later start
 		s := embed(t, bus.EmbedOptions{DataDir: dir, Host: host, Users: users})
 		conn, err := bus.Join(t.Context(), bus.Place{DataDir: dir}, roles.AgentID("local"), nil)
 		require.NoError(t, err)
@@ -88,8 +87,7 @@ func TestJoiningReplacesNoOtherKey(t *testing.T) {
 	require.Equal(t, "local", agent)
 }
 
-// If two processes join with one directory, one stores its invitation and the other gets an
-// error.
+// If two processes join with the same directory, one stores its invitation and the other gets an error.
 func TestOneOfTwoJoinsFails(t *testing.T) {
 	t.Parallel()
 	var invitations []bus.Invitation

@@ -17,10 +17,11 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// tokenLogin returns the options with which an agent connects by the token in a file. The file is read
-// again for each connection, because the token in it is replaced before it ends.
+// tokenLogin returns the options with which an agent connects by the token in a file. Each connection
+// reads the file again, because the token in it is replaced before the token ends.
 //
-// Whoever reads a token on its way can use it. So it goes only to servers on this machine or over TLS.
+// A token is sent only to servers on this machine or over TLS, because anyone who reads it on its way can
+// use it.
 func (c *Conn) tokenLogin(o Options) ([]nats.Option, error) {
 	if o.Creds != "" {
 		return nil, errors.New("a key file and a token file are named: name one of them")
@@ -48,11 +49,11 @@ func (c *Conn) tokenLogin(o Options) ([]nats.Option, error) {
 			return append(login, nats.Secure()), nil
 		}
 	}
-	return append(login, nats.IgnoreDiscoveredServers()), nil // those possibly run on other machines, without TLS
+	return append(login, nats.IgnoreDiscoveredServers()), nil // discovered servers may run on other machines, without TLS
 }
 
-// tokenRetryMax is the longest pause between tries to connect by a token. After the token has ended, a
-// client tries until there is another one.
+// tokenRetryMax is the longest pause between two tries to connect by a token. After the end of the token,
+// a client tries until the file has a new one.
 const tokenRetryMax = 5 * time.Second
 
 func tokenRetry(tries int) time.Duration {
@@ -78,11 +79,11 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// pingedEarly reports whether a server had not admitted the client when the server sent its first
-// ping, after 2 s. The NATS client then gives up before it reads the refusal.
+// pingedEarly reports whether the server sent its first ping, 2 s after the connect, before it had
+// admitted the client. The NATS client then gives up before it reads the refusal.
 func pingedEarly(err error) bool { return strings.Contains(err.Error(), "expected 'PONG', got 'PING'") }
 
-// tokenRefused returns the error of a server that refuses a token.
+// tokenRefused returns the error for a token that the server has refused.
 func tokenRefused(o Options, where string) error {
 	token, err := readToken(o.TokenFile)
 	if err != nil {
@@ -94,7 +95,7 @@ func tokenRefused(o Options, where string) error {
 	return fmt.Errorf("the NATS server at %s %w: no nod token-service runs, or it does not admit the token in %s as the agent %s: its log has the reason", where, ErrRefused, o.TokenFile, o.Agent)
 }
 
-// tokenEnd returns the end that a token names, without checking the token.
+// tokenEnd returns the end that a token states. It does not check the token.
 func tokenEnd(token string) (end time.Time, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -110,7 +111,7 @@ func tokenEnd(token string) (end time.Time, ok bool) {
 	return time.Unix(int64(claims.Exp), 0), true
 }
 
-// withToken sets o to connect as the agent id by the token of p. It does nothing if p has no token.
+// withToken makes o connect as the agent id by p's token. It does nothing if p has no token.
 func (p Place) withToken(o *Options, id roles.ID) error {
 	if p.TokenFile == "" {
 		return nil

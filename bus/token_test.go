@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Whoever reads a token on its way can use it.
+// A token is not sent in the clear, because anyone who reads it on its way can use it.
 func TestATokenCrossesNoNetworkInTheClear(t *testing.T) {
 	t.Parallel()
 	a := startAdmitting(t)
@@ -29,7 +29,7 @@ func TestATokenCrossesNoNetworkInTheClear(t *testing.T) {
 	}
 	require.NoError(t, join(a.url))
 	require.Equal(t, "ada's-token", <-asked)
-	elsewhere := strings.Replace(a.url, "127.0.0.1", "0.0.0.0", 1) // an address that nod does not know to be this machine's
+	elsewhere := strings.Replace(a.url, "127.0.0.1", "0.0.0.0", 1) // nod cannot know that this address is on this machine
 	for _, url := range []string{elsewhere, elsewhere + "," + a.url, strings.Replace(a.url, "nats://", "tls://", 1)} {
 		require.Error(t, join(url), url)
 	}
@@ -62,7 +62,8 @@ func TestATokenFileThatCannotBeUsedIsNamed(t *testing.T) {
 	requireOneLine(t, err, "name one of them")
 }
 
-// Whoever sets the environment of a hook must not choose among the keys of the data directory.
+// NOD_AGENT must not choose among the keys of the data directory, because anyone who sets a hook's
+// environment could choose it.
 func TestTheEnvironmentChoosesNoKeyOfTheDataDirectory(t *testing.T) {
 	t.Setenv("NOD_AGENT", "other")
 	for name, p := range map[string]bus.Place{"local": {}, "other": {TokenFile: "token"}} {

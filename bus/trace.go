@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// traceHeader adds the trace of ctx to header, which may be nil. Without a trace it returns header
+// traceHeader adds the trace of ctx to header, which may be nil. Without a trace, it returns header
 // unchanged and allocates nothing.
 func traceHeader(ctx context.Context, header nats.Header) nats.Header {
 	span := trace.SpanContextFromContext(ctx)
@@ -28,13 +28,13 @@ func traceHeader(ctx context.Context, header nats.Header) nats.Header {
 	return header
 }
 
-// Trace returns the span context that the caller sent; it is invalid if there is none.
+// Trace returns the span context that the caller sent. It is invalid if the caller sent none.
 func (c *Call) Trace() trace.SpanContext {
 	h := c.req.Headers()
 	return traces.Parse(h.Get(traces.ParentField), h.Get(traces.StateField))
 }
 
-// Trace returns the span context that came with the message; it is invalid if there is none.
+// Trace returns the span context that came with the message. It is invalid if none came.
 func (d *Delivery) Trace() trace.SpanContext {
 	h := d.msg.Headers()
 	return traces.Parse(h.Get(traces.ParentField), h.Get(traces.StateField))
@@ -44,21 +44,22 @@ func (d *Delivery) Trace() trace.SpanContext {
 type StoreWrite struct {
 	Store string // the name of the stream
 	Sent  time.Time
-	Acked time.Time // when the server replied, or the try failed
-	// Synced is when the message was on disk; zero if the try failed, or if the server itself syncs
-	// each message before its reply.
+	Acked time.Time // when the server replied or the try failed
+	// Synced is when the message was on disk. It is zero if the try failed, or if the server syncs each
+	// message before its reply.
 	Synced time.Time
 	Failed bool
 }
 
 type observerKey struct{}
 
-// ObserveWrites returns a context whose writes are reported to f, which several goroutines may call.
+// ObserveWrites returns a context whose writes are reported to f. Several goroutines may call f at the
+// same time.
 func ObserveWrites(ctx context.Context, f func(StoreWrite)) context.Context {
 	return context.WithValue(ctx, observerKey{}, f)
 }
 
-// observer returns the function of ObserveWrites, or nil.
+// observer returns the function that ObserveWrites has stored in ctx, or nil.
 func observer(ctx context.Context) func(StoreWrite) {
 	f, _ := ctx.Value(observerKey{}).(func(StoreWrite))
 	return f

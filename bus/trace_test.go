@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A request without a trace pays nothing for traces: no header, no allocation.
+// A request without a trace costs no header and no allocation for traces.
 func TestWithoutATraceMessagesAndWritesCostNothingMore(t *testing.T) {
 	ctx := t.Context()
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// maxWatches bounds the consumers of the records at which an observer gets no further one.
-	// Each costs the server memory, and work at each change of a record.
+	// If the records have maxWatches consumers, an observer gets no further watch. Each consumer costs
+	// the server memory, and work at each change of a record.
 	maxWatches = 64
-	// watchIdle is the longest time for which the server keeps a watch without a subscriber.
+	// watchIdle is the longest time for which the server keeps a watch that has no subscriber.
 	watchIdle = 5 * time.Minute
-	// minWatchBeat bounds the heartbeats of a watch.
+	// minWatchBeat is the shortest interval between heartbeats of a watch.
 	minWatchBeat = time.Second
-	// watchMark marks the consumers that observers may delete.
+	// watchMark marks the consumers that observers made and may delete.
 	watchMark = "nod-observer"
 )
 
-// watchRequest has the fields of a JetStream request for a consumer that an observer may choose.
+// watchRequest is a JetStream request for a consumer. It has only the fields that an observer may choose.
 type watchRequest struct {
 	Config struct {
 		DeliverPolicy  json.RawMessage `json:"deliver_policy,omitempty"`
@@ -39,14 +39,13 @@ type watchRequest struct {
 	} `json:"config"`
 }
 
-// ServeWatches lets observers follow the bucket of records, until stop is called. JetStream needs
-// a consumer for this, which an observer has no right to make: the body of the request names the
-// subject to which the server delivers, and with a subject of the stores an observer could write
-// into them. An engine makes the consumer instead: one that delivers to an observer alone,
-// acknowledges nothing, and goes when its observer goes.
+// ServeWatches lets observers follow the bucket of records, until stop is called. JetStream needs a
+// consumer for this, which an observer has no right to make: the body of the request names the subject to
+// which the server delivers, and with a subject of the stores an observer could write into the stores. An
+// engine therefore makes the consumer. It delivers only to an observer, acknowledges nothing, and ends
+// after its observer has gone.
 //
-// On a server without credentials every client makes its own consumers, and ServeWatches does
-// nothing.
+// On a server without credentials every client makes its own consumers, and ServeWatches does nothing.
 func (r *Records) ServeWatches(edge *Conn) (stop func(), err error) {
 	if edge.Open() {
 		return func() {}, nil
@@ -62,13 +61,13 @@ func (r *Records) ServeWatches(edge *Conn) (stop func(), err error) {
 		roles.UnwatchSubject: r.unwatch,
 	} {
 		sub, err := edge.nc.QueueSubscribe(subject+">", "engines", func(m *nats.Msg) {
-			if !strings.HasPrefix(m.Reply, roles.ImportedReplies) { // no observer has sent it
+			if !strings.HasPrefix(m.Reply, roles.ImportedReplies) { // the request is not from an observer
 				return
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), hopTimeout)
 			defer cancel()
 			name, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, subject), ".")
-			_ = m.Respond(handle(ctx, name, m.Data)) // an observer without a reply asks again
+			_ = m.Respond(handle(ctx, name, m.Data)) // an observer that gets no reply asks again
 		})
 		if err != nil {
 			stop()
@@ -79,7 +78,7 @@ func (r *Records) ServeWatches(edge *Conn) (stop func(), err error) {
 	return stop, nil
 }
 
-// watchFor makes the consumer of an observer and returns the server's reply.
+// watchFor makes the consumer that an observer asks for, and returns the server's reply.
 func (r *Records) watchFor(ctx context.Context, name string, body []byte) []byte {
 	var asked watchRequest
 	if err := json.Unmarshal(body, &asked); err != nil {
@@ -115,7 +114,7 @@ func (r *Records) watchFor(ctx context.Context, name string, body []byte) []byte
 	if c.OptStartTime != nil {
 		config["opt_start_time"] = c.OptStartTime
 	}
-	// With the action create the server refuses the name of an existing consumer.
+	// With the action "create", the server refuses the name of an existing consumer.
 	request, err := json.Marshal(map[string]any{"stream_name": r.name, "action": "create", "config": config})
 	if err != nil {
 		return apiRefusal("the request is not valid")
@@ -123,7 +122,7 @@ func (r *Records) watchFor(ctx context.Context, name string, body []byte) []byte
 	return r.forward(ctx, "$JS.API.CONSUMER.CREATE."+r.name+"."+name+"."+c.FilterSubject, request)
 }
 
-// unwatch ends a watch. It deletes no other consumer.
+// unwatch ends a watch. It deletes no other kind of consumer.
 func (r *Records) unwatch(ctx context.Context, name string, _ []byte) []byte {
 	var found struct {
 		Config jetstream.ConsumerConfig `json:"config"`
@@ -143,8 +142,7 @@ func (r *Records) forward(ctx context.Context, subject string, request []byte) [
 	return reply.Data
 }
 
-// apiRefusal returns an error as JetStream replies it.
 func apiRefusal(text string) []byte {
-	data, _ := json.Marshal(map[string]any{"error": jetstream.APIError{Code: 403, Description: text}}) // cannot fail
+	data, _ := json.Marshal(map[string]any{"error": jetstream.APIError{Code: 403, Description: text}}) // Marshal cannot fail on these types
 	return data
 }

@@ -6,17 +6,17 @@ import "slices"
 type Approvers struct {
 	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
-	// Groups gives lists of these people a name.
+	// Groups are lists of these people, each with a name.
 	Groups []Group `json:"groups,omitempty"`
-	// Escalation says whom requests are asked of, and when; the first one that covers a request
-	// counts. A request that none covers is asked of all people at once.
+	// Escalation says whom a request is asked of, and when. The first escalation that covers a request
+	// counts. If none covers it, all people are asked at once.
 	Escalation []Escalation `json:"escalation,omitempty"`
-	// Require may be second_device, which refuses every allow from the machine of the agents:
-	// an agent may be able to read the keys on that machine.
+	// Require may be second_device. Every allow from the agents' machine is then refused, because an
+	// agent may be able to read the keys on that machine.
 	Require Requirement `json:"require,omitempty"`
 }
 
-// Requirement is a condition on every answer that allows.
+// Requirement is a condition on every allow.
 type Requirement string
 
 // RequireSecondDevice demands that an allow comes through a carrier, such as a chat on a phone.
@@ -26,40 +26,40 @@ const RequireSecondDevice Requirement = "second_device"
 type Approver struct {
 	Name       string     `json:"name"`
 	Identities []Identity `json:"identities"`
-	// For selects the requests that the person may decide; an empty For selects all. Patterns
-	// for projects match only requests with a project, and patterns for hosts only requests
-	// with a host.
+	// For selects the requests that the person may decide. An empty For selects all requests. A pattern
+	// for projects matches no request without a project, and a pattern for hosts no request without a
+	// host.
 	For PolicyMatch `json:"for,omitzero"`
-	// MaxRisk is the highest risk that the person may decide; empty means any.
+	// MaxRisk is the highest risk that the person may decide. Empty means any risk.
 	MaxRisk Risk `json:"max_risk,omitempty"`
-	// Requests selects the requests of the person's own agents. If it is empty, these are the
-	// requests of the user accounts with which the person answers in an inbox.
+	// Requests selects the requests of the person's own agents. If it is empty, these are the requests of
+	// the user accounts with which the person answers in an inbox.
 	Requests OwnRequests `json:"requests,omitzero"`
-	// TimeZone is the person's time zone, such as Europe/Berlin, for times in prompts and for
-	// Quiet. If it is empty, prompts in chats have times in UTC.
+	// TimeZone is the person's time zone, such as Europe/Berlin, for Quiet and for times in prompts. If
+	// it is empty, prompts in chats have times in UTC.
 	TimeZone string `json:"time_zone,omitempty"`
-	// Quiet are the times at which no phone or chat of the person gets a prompt. Prompts of that
-	// time come at its end.
+	// Quiet lists the times at which no phone or chat of the person gets a prompt. Prompts of these times
+	// come when the quiet hours end.
 	Quiet []QuietHours `json:"quiet,omitempty"`
-	// StandIn names the person or group that is asked in the person's place in quiet hours.
+	// StandIn names the person or group that is asked instead of the person in quiet hours.
 	StandIn string `json:"stand_in,omitempty"`
 
-	// ByLogin means that the person is not one of the settings' people, but a member of a group
-	// by a login. InGroups are the groups in which the person is by login.
+	// ByLogin means that the person is not in the settings' list of people, but is a member of a group by
+	// a login. InGroups are the groups of which the person is a member by login.
 	ByLogin  bool     `json:"-"`
 	InGroups []string `json:"-"`
 }
 
-// OwnRequests selects requests by their agent, and by the user account and the host that they
-// name. A request must match every list that is not empty; a list holds names, or patterns that
-// contain *. Only the agent is verified: the asker names the user account and the host.
+// OwnRequests selects requests by their agent, user account and host. A request must match every list
+// that is not empty. A list has names, or patterns that contain *. Only the agent is verified, because
+// the asker itself states the user account and the host.
 type OwnRequests struct {
 	Agents []string `json:"agents,omitempty"`
 	Users  []string `json:"users,omitempty"`
 	Hosts  []string `json:"hosts,omitempty"`
 }
 
-// Empty reports whether no list is set.
+// Empty reports whether all lists are empty.
 func (o *OwnRequests) Empty() bool { return len(o.Agents)+len(o.Users)+len(o.Hosts) == 0 }
 
 // UpTo reports whether the person may decide requests of this risk. An unknown risk counts as
@@ -69,8 +69,8 @@ func (a *Approver) UpTo(risk Risk) bool {
 	return a.MaxRisk == "" || a.MaxRisk == RiskHigh || at >= 0 && at <= slices.Index(risks, a.MaxRisk)
 }
 
-// HigherRisk returns the higher of two risks. An unknown risk counts as the highest, and an empty one as
-// the lowest.
+// HigherRisk returns the higher of two risks. An unknown risk counts as the highest, an empty risk as the
+// lowest.
 func HigherRisk(a, b Risk) Risk {
 	at := func(r Risk) int {
 		if i := slices.Index(risks, r); i >= 0 || r == "" {
@@ -89,14 +89,14 @@ func (a *Approver) Everything() bool {
 	return len(a.For.Agents)+len(a.For.Projects)+len(a.For.Hosts) == 0 && (a.MaxRisk == "" || a.MaxRisk == RiskHigh)
 }
 
-// Identity is one person on one connector, such as a Telegram user id, or for the terminal a
-// login name on this machine.
+// Identity is one person on one connector. UserID is, for example, a Telegram user id, or for the
+// terminal a login name on this machine.
 type Identity struct {
 	Connector string `json:"connector"`
 	UserID    string `json:"user_id"`
 }
 
-// People returns the configured approvers.
+// People returns the approvers that the settings name.
 func (s *Settings) People() []Approver {
 	if s.Approvers == nil {
 		return nil
@@ -113,9 +113,10 @@ func (s *Settings) Identities() []Identity {
 	return all
 }
 
-// Approver returns the approver that a person on a connector is, and whether the person is one:
-// by an identity of approvers.people, or by a group at the issuer of the person's login. An
-// identity at an issuer counts only with a login of that issuer. The caller checks its age.
+// Approver returns the approver that a person on a connector is. The second result is false if the person
+// is none. A person is an approver by an identity in approvers.people, or by a group at the issuer of the
+// person's login. An identity at an issuer counts only with a login of that issuer. The caller checks the
+// age of the login.
 func (s *Settings) Approver(connector string, from From) (Approver, bool) {
 	login := from.Login != nil || connector == ConnectorWeb && IsLoginUser(from.UserID)
 	if login && (connector != ConnectorWeb || !s.vouches(&from)) {
@@ -137,7 +138,8 @@ func (s *Settings) Approver(connector string, from From) (Approver, bool) {
 	return Approver{}, false
 }
 
-// Confirms returns the rules of permissions.confirm, followed by a rule for approvers.require.
+// Confirms returns the rules of permissions.confirm, followed by a rule for approvers.require if that is
+// set.
 func (s *Settings) Confirms() []Confirm {
 	all := slices.Clone(s.Permissions.Confirm)
 	if s.Approvers != nil && s.Approvers.Require == RequireSecondDevice {

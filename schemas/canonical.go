@@ -9,8 +9,9 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// canon returns the RFC 8785 form of data, which must be valid compact JSON. For canonical data
-// it skips the RFC 8785 library, which takes five times as long as the rest of a digest.
+// canon returns the RFC 8785 form of data, which must be valid compact JSON. It skips the RFC 8785
+// library for data in canonical form, because the library takes five times as long as the rest of a
+// digest.
 func canon(data []byte) ([]byte, error) {
 	if canonical(data) {
 		return data, nil
@@ -18,8 +19,8 @@ func canon(data []byte) ([]byte, error) {
 	return jcs.Transform(data)
 }
 
-// withSortedMembers returns the canonical form of data if only white space and the order of
-// members must change, as in most input of agents. Other data is returned unchanged.
+// withSortedMembers returns the canonical form of data, if data differs from this form only in white
+// space and in the order of members, as most input of agents does. It returns other data unchanged.
 func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if canonical(data) {
 		return data
@@ -28,17 +29,17 @@ func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if json.Compact(&compact, data) != nil {
 		return data
 	}
-	// If data has a repeated member or an unusual spelling, the canonical form has
-	// another length.
+	// If a member is repeated or a spelling is unusual, the sorted form has a different length than data.
 	if form, ok := sortMembers(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
 		return form
 	}
 	return data
 }
 
-// sortMembers returns data with the members of its objects in ascending order, or false.
+// sortMembers returns data with the members of its objects in ascending order. It returns false if it
+// cannot.
 func sortMembers(data []byte) ([]byte, bool) {
-	if !utf8.Valid(data) { // the decoder would replace invalid bytes
+	if !utf8.Valid(data) { // the JSON decoder would replace invalid bytes
 		return nil, false
 	}
 	var tree any
@@ -51,8 +52,8 @@ func sortMembers(data []byte) ([]byte, bool) {
 	return form, err == nil
 }
 
-// canonical reports whether data, which must be valid JSON, is certainly in RFC 8785 form. It
-// may return false for canonical data, but never true for other data.
+// canonical reports whether data, which must be valid JSON, is certainly in RFC 8785 form. It may return
+// false for data in this form, but never returns true for other data.
 func canonical(data []byte) bool {
 	s := canonicalScanner{data: data}
 	return s.value() && s.at == len(data) && utf8.Valid(data)
@@ -94,8 +95,8 @@ func (s *canonicalScanner) value() bool {
 	return s.integer()
 }
 
-// object accepts an object whose names are in ascending order, each once. It refuses names with
-// escapes or beyond ASCII, because their order depends on the decoded text.
+// object accepts an object whose names are unique and in ascending order. It refuses names with escapes
+// or with characters beyond ASCII, because their order depends on the decoded text.
 func (s *canonicalScanner) object() bool {
 	s.at++
 	if s.next('}') {
@@ -132,7 +133,7 @@ func (s *canonicalScanner) array() bool {
 	return false
 }
 
-// text accepts a string without \u escapes, which are rare in RFC 8785.
+// text accepts a string without \u escapes, which are rare in RFC 8785 form.
 func (s *canonicalScanner) text() (inside []byte, ok bool) {
 	if !s.next('"') {
 		return nil, false
@@ -153,7 +154,7 @@ func (s *canonicalScanner) text() (inside []byte, ok bool) {
 	return nil, false
 }
 
-// integer accepts a number of at most 15 digits without sign, point or exponent.
+// integer accepts a number of at most 15 digits without a sign, point or exponent.
 func (s *canonicalScanner) integer() bool {
 	from := s.at
 	for s.at < len(s.data) && '0' <= s.data[s.at] && s.data[s.at] <= '9' {

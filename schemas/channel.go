@@ -9,26 +9,25 @@ import (
 )
 
 // ChannelSettings describes the settings of a channel, which are the member connectors.NAME of
-// settings.json. The channel's connector defines their struct and their schema, and callers
-// pass them to DecodeSettings and SettingsSchema.
+// settings.json. The channel's package defines their struct and schema, and callers pass both to
+// DecodeSettings and SettingsSchema.
 type ChannelSettings struct {
-	Name string // the connector's name, the key of its settings under connectors
-	// Schema is the JSON Schema of the settings, without a $ref. It may use only keywords that
-	// the schema of settings.json uses.
+	Name string // the connector's name, which is also the settings' name under connectors
+	// Schema is the JSON Schema of the channel's settings, without a $ref. It may use only those keywords
+	// that the schema of settings.json uses.
 	Schema []byte
-	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema;
-	// it may be nil. An error of Check is a VALIDATION_ERROR of one line that begins with the
-	// field's path in settings.json.
+	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema. It may be
+	// nil. An error of Check is a VALIDATION_ERROR of one line, which begins with the field's path in
+	// settings.json.
 	Check func(settings json.RawMessage) error
-	// Outgoing means that the channel only tells people about requests. Answers, freezes and
-	// thaws through it are refused, and it counts neither as a way to ask a person nor as a
-	// second device.
+	// Outgoing means that the channel only tells people about requests. Answers, freezes and thaws
+	// through it are refused. It counts neither as a way to ask a person nor as a second device.
 	Outgoing bool
 }
 
-// DecodeSettings decodes and checks a settings.json in which nod's own connectors and the given
-// channels may have settings. An unknown property or connector is an error, so that a mistyped
-// list of rules is noticed. Errors are *Error, as in Decode.
+// DecodeSettings decodes and checks a settings.json. It accepts settings of nod's own connectors and of
+// the given channels. An unknown property or connector is an error, so that, for example, a mistyped name
+// of a list of rules is noticed. Errors are *Error, as in Decode.
 func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) {
 	var s Settings
 	err := Decode(data, &s)
@@ -46,11 +45,11 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 	return s, nil
 }
 
-// checkChannels checks the settings of channels in data, a settings.json that Decode accepts.
-// sections are these settings, by connector name.
+// checkChannels checks the settings of channels in data, which is a settings.json that Decode accepts.
+// The map sections has these settings by connector name.
 func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
 	if len(sections) == 0 {
-		return nil // without settings of channels, the schema need not be compiled, which takes milliseconds
+		return nil // there is nothing to check, and the compilation of the schema would take milliseconds
 	}
 	schema, err := compileSettings(channels)
 	if err != nil {
@@ -85,9 +84,9 @@ func compileSettings(channels []ChannelSettings) (*schema, error) {
 	return s, nil
 }
 
-// SettingsSchema returns the JSON Schema of settings.json with the settings of channels. The
-// schema refers to no other file. The error means that two connectors have the same name, or
-// that a channel's schema is not JSON.
+// SettingsSchema returns the JSON Schema of settings.json, including the settings of the channels. The
+// schema refers to no other file. An error means that two connectors have the same name, or that a
+// channel's schema is not JSON.
 func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
 	doc, err := settingsDocument(channels)
 	if err != nil {
@@ -103,8 +102,8 @@ func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// settingsDocument returns the decoded schema of settings.json, in which connectors may have
-// only nod's own connectors and the given channels.
+// settingsDocument returns the decoded schema of settings.json. The schema allows settings only for nod's
+// own connectors and the given channels.
 func settingsDocument(channels []ChannelSettings) (any, error) {
 	data, err := Schema("settings")
 	if err != nil {
@@ -131,10 +130,10 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 	return doc, nil
 }
 
-// ownConnectors are the JSON names of all fields of Connectors except Channels.
+// ownConnectors are the JSON names of the fields of Connectors, except for Channels.
 var ownConnectors = []string{"web"}
 
-// MarshalJSON writes the settings of channels beside those of the other connectors.
+// MarshalJSON writes the settings of channels beside the settings of nod's own connectors.
 func (c Connectors) MarshalJSON() ([]byte, error) {
 	type own Connectors
 	data, err := json.Marshal(own(c))

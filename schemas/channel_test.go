@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pager is a channel with a rule that its schema cannot express.
+// pager is a channel. Its settings have a rule that its schema cannot express.
 var pager = ChannelSettings{
 	Name:   "pager",
 	Schema: []byte(`{"type": "object", "additionalProperties": false, "properties": {"number": {"type": "integer"}, "at": {"type": "string", "pattern": "^<.*>$"}}}`),
@@ -83,7 +83,7 @@ func TestTheSchemaWithAChannel(t *testing.T) {
 	}
 }
 
-// A channel that only tells people meets no condition for an allow.
+// An outgoing channel meets no condition for an allow, because it takes no answers.
 func TestConditionsThatOnlyAnOutgoingChannelMeetsAreRefused(t *testing.T) {
 	bell := ChannelSettings{Name: "bell", Schema: []byte(`{"type": "object"}`), Outgoing: true}
 	const ann = `"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "bell", "user_id": "ann"}]}]`

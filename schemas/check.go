@@ -13,13 +13,13 @@ var tagPattern = lazyregexp.New(`^@(network(:[a-z0-9.-]+:[0-9]{1,5})?|(read|writ
 
 const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 
-// A check method enforces the rules of a message that its JSON Schema cannot express.
+// A check method enforces those rules of a message that its JSON Schema cannot express.
 
 func (r *Request) check() error {
 	if r.Kind == KindToolCall && r.ToolName == "" {
 		return invalid("tool_name", "is missing; kind tool_call needs it")
 	}
-	if r.Kind != KindPermission { // the engine checks the tags of permission requests, with errors that help agents
+	if r.Kind != KindPermission { // the engine checks the tags of permission requests, with errors that help agents more
 		for i, tag := range r.Permissions {
 			if !tagPattern.MatchString(tag) {
 				return invalid(fmt.Sprintf("permissions[%d]", i), "must be %s", tagWords)
@@ -49,7 +49,7 @@ func (a *Answer) check() error {
 	case !wider && a.ForSeconds != 0:
 		return invalid("for_seconds", "needs a scope beyond once")
 	}
-	message, err := Encode(a.Message) // the stored size of a message is limited, and a message is stored in its encoded form
+	message, err := Encode(a.Message) // the size limit is for the encoded message, because nod stores it encoded
 	if err != nil {
 		return invalid("message", "cannot be stored: %v", err)
 	}
@@ -59,7 +59,7 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// check refuses an allow with a rejecting option.
+// check refuses the outcome allowed together with an option that rejects.
 func (d *Decision) check() error {
 	if d.Outcome == Allowed && d.OptionKind != "" && !d.OptionKind.Allows() {
 		return invalid("option_kind", "%s cannot go with outcome allowed", d.OptionKind)
@@ -105,7 +105,7 @@ func checkOptional(path string, d *Decision) error {
 	return within(path, d.check())
 }
 
-// The function within adds a path before the field's path at the start of an error.
+// The function within puts a path in front of the field's path at the start of an error.
 func within(path string, err error) error {
 	if err == nil {
 		return nil
@@ -115,9 +115,8 @@ func within(path string, err error) error {
 
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
-// reachable returns an error for a confirmation rule that no approver can meet, because every
-// request under such a rule would time out. The function outgoing selects the connectors that
-// take no answers.
+// reachable returns an error for a confirmation rule that no approver can meet, because every request
+// under such a rule would time out. The function outgoing reports whether a connector takes no answers.
 func (s *Settings) reachable(outgoing func(connector string) bool) error {
 	confirms := s.Confirms()
 	for i := range confirms {
@@ -155,8 +154,9 @@ func (s *Settings) reachable(outgoing func(connector string) bool) error {
 	return nil
 }
 
-// whoCouldAllow returns the number of approvers who may decide at the risk of a rule, are
-// among its people, and have an identity that the function accepts selects.
+// whoCouldAllow returns the number of approvers who could allow a request under a rule. Such an approver
+// may decide requests of the rule's risk, is among the rule's people, and has an identity that the
+// function accepts allows.
 func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int) {
 	for _, a := range s.People() {
 		if a.UpTo(c.Risk) && (len(c.People) == 0 || s.names(c.People, a.Name)) && slices.ContainsFunc(a.Identities, accepts) {
@@ -166,7 +166,7 @@ func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int
 	groups := s.Groups()
 	for i := range groups {
 		if s.couldAllow(&groups[i], c, accepts) {
-			return math.MaxInt // the settings do not say how many people are in the issuer's group
+			return math.MaxInt // without a limit, because the settings do not say how many people are in the issuer's group
 		}
 	}
 	return n

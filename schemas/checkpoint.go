@@ -1,13 +1,13 @@
 package schemas
 
-// Checkpoint is an engine's signed statement about consecutive entries of the log. Each
-// checkpoint names the one before, so the checkpoints form a chain. docs/evidence.md describes
-// the bytes that Hash and Signature cover.
+// Checkpoint is an engine's signed statement about consecutive entries of the log. The checkpoints form a
+// chain, because each of them names the previous one. docs/evidence.md describes the bytes that Hash and
+// Signature cover.
 type Checkpoint struct {
 	First uint64 `json:"first"` // the sequence of the first entry
 	Last  uint64 `json:"last"`  // the sequence of the last entry; the checkpoint's own is greater
-	// Lines holds the SHA-256 of the exported line of each entry from First to Last, one after
-	// another, in base64.
+	// Lines has the SHA-256 of the exported line of each entry from First to Last, one after another, in
+	// base64.
 	Lines     string `json:"lines"`
 	Previous  string `json:"previous,omitempty"`  // the Hash of the checkpoint before; empty in the first one
 	Hash      string `json:"hash"`                // SHA-256 in hex

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads one message into v, a pointer to a message's struct, called a noun. It refuses
-// messages that break the noun's JSON Schema or its further rules, and ignores unknown fields.
-// It clears the previous contents of v, and after an error v is empty.
+// Decode reads one message into v. v is a pointer to a message's struct, which this package calls a noun.
+// Decode refuses messages that break the noun's JSON Schema or its further rules, and ignores unknown
+// fields. It first empties v, and after an error v is empty.
 //
-// Errors are *Error of one line, of code VALIDATION_ERROR. If a field is wrong, they begin with
-// its path, as in "options[1].kind: must be one of …". The code is INTERNAL_ERROR if v is not a
-// pointer to a noun.
+// An error is an *Error of one line with the code VALIDATION_ERROR. If a field is wrong, the error begins
+// with the field's path, as in "options[1].kind: must be one of …". If v is not a pointer to a noun, the
+// code is INTERNAL_ERROR.
 func Decode(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -34,10 +34,10 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load is Decode for a message that nod wrote itself: a stored message, an engine's reply, or
-// a message on a subject to which engines alone may publish. It checks the message's type and
-// the rules beyond the JSON Schema. It does not check the JSON Schema: nod builds these
-// messages from valid parts, and that check would take as long as all other work on a request.
+// Load is Decode for a message that nod itself wrote: a stored message, an engine's reply, or a message
+// on a subject on which only engines may publish. Load checks the message's type and the rules beyond the
+// JSON Schema. It does not check the JSON Schema, because nod builds these messages from valid parts, and
+// this check would take as long as all other work on a request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -55,7 +55,7 @@ func Load(data []byte, v any) error {
 	return nil
 }
 
-// fill decodes data into v, a pointer to an empty struct. If it returns false, v is empty.
+// fill decodes data into v, a pointer to an empty struct. If fill returns false, v is still empty.
 func (p *plan) fill(data []byte, v any, maxDepth int) bool {
 	if p == nil {
 		return false
@@ -68,8 +68,8 @@ func (p *plan) fill(data []byte, v any, maxDepth int) bool {
 	return false
 }
 
-// ReadRequest decodes a request that an engine has accepted and stored. It checks no rules,
-// because other rules may have been in force when the engine accepted the request.
+// ReadRequest decodes a request that an engine has accepted and stored. It checks no rules, because the
+// rules may have been different when the engine accepted the request.
 func ReadRequest(data []byte) (Request, error) {
 	var r Request
 	if nouns()[reflect.TypeFor[*Request]()].loose().fill(data, &r, 0) {
@@ -97,7 +97,6 @@ func (n *noun) load(data []byte, v any) error {
 	return nil
 }
 
-// checker is a message with rules beyond its JSON Schema.
 type checker interface{ check() error }
 
 func (n *noun) decode(data []byte, v any) error {
@@ -115,15 +114,15 @@ func (n *noun) decode(data []byte, v any) error {
 	return nil
 }
 
-// checkFully decodes a message with encoding/json and its JSON Schema. It accepts all valid
-// messages, also those that the faster decoder (a plan) leaves to it, and describes the errors of all
+// checkFully decodes a message with encoding/json and checks it by its JSON Schema. It accepts all valid
+// messages, including those that the faster decoder (a plan) leaves to it. It describes the errors of all
 // invalid messages.
 func (n *noun) checkFully(data []byte, v any) error {
 	schema, err := n.schema()
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
 	}
-	unmarshalled := json.Unmarshal(data, v) // json.Unmarshal runs before parse, which needs valid syntax
+	unmarshalled := json.Unmarshal(data, v) // json.Unmarshal comes before parse, which needs valid syntax
 	if err := n.checkObject(data, unmarshalled); err != nil {
 		return err
 	}
@@ -143,8 +142,8 @@ func (n *noun) checkFully(data []byte, v any) error {
 	return nil
 }
 
-// checkObject refuses data that is not one JSON object in UTF-8. unmarshalled is the error of
-// json.Unmarshal for the same data.
+// checkObject refuses data that is not one JSON object in UTF-8. unmarshalled is the error that
+// json.Unmarshal returned for data.
 func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	if !utf8.Valid(data) {
 		return Errorf(CodeValidation, "%s is not valid UTF-8", n.label)
@@ -162,7 +161,8 @@ func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	return nil
 }
 
-// checkType refuses a message of another type than expected. settings.json has no type.
+// checkType refuses a message of an unexpected type. It does nothing for settings.json, which has no
+// type.
 func (n *noun) checkType(tree map[string]any) error {
 	if n.typ == "" {
 		return nil

@@ -98,8 +98,8 @@ func TestDecodeSizes(t *testing.T) {
 	}
 }
 
-// A request at its limits must fit into the record, the prompt and the page that contain it;
-// otherwise it could be stored and never be decided.
+// A request at its limits must fit into the record, the prompt and the page that contain it. Otherwise a
+// request could be stored that can never be decided.
 func TestARequestAtItsLimitsFitsEveryMessage(t *testing.T) {
 	const around = len(`{"a":}`)
 	deep := strings.Repeat("[", MaxDepth-2) + strings.Repeat("]", MaxDepth-2)
@@ -169,10 +169,10 @@ func TestValidIDMatchesTheSchemas(t *testing.T) {
 	}
 }
 
-// Several schemas share definitions and are compiled at their first use. Decode must still be
-// safe for concurrent use.
+// Decode must be safe for concurrent use, although schemas share definitions and are compiled at their
+// first use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
-	all := loadNouns() // new nouns, whose schemas are not compiled yet
+	all := loadNouns() // these are new nouns whose schemas are not compiled yet
 	var wg sync.WaitGroup
 	for file, data := range goldens(t) {
 		for range 4 {
@@ -183,8 +183,8 @@ func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// A message that Decode accepts stays the same after Encode and another Decode, and a request
-// keeps its digest.
+// If Decode accepts a message, Encode and a second Decode return the same message, and a request keeps
+// its digest.
 func FuzzDecode(f *testing.F) {
 	kinds := Messages()
 	for file, data := range goldens(f) {
@@ -247,7 +247,7 @@ func BenchmarkDecodeDecision(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstDecode measures the cost of a process's first message.
+// BenchmarkFirstDecode measures how long the first Decode of a process takes.
 func BenchmarkFirstDecode(b *testing.B) {
 	data := golden(b, "decision")
 	for b.Loop() {

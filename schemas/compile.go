@@ -16,24 +16,23 @@ var schemaFiles embed.FS
 
 const schemaSuffix = ".schema.json"
 
-// Schema returns a JSON Schema by its name: the name of a message, such as "request", or
-// "common" for the shared definitions. The schema refers to other schemas as
-// "NAME.schema.json".
+// Schema returns the JSON Schema with this name: the name of a message, such as "request", or "common"
+// for the shared definitions. The schema refers to other schemas by "NAME.schema.json".
 func Schema(name string) ([]byte, error) {
 	return schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 }
 
-// noun describes one type of message: its schema, its name and its limits.
+// noun is one type of message, with its schema, its names and its limits.
 type noun struct {
 	typ      string // the message's type; "" for settings.json, which has none
 	team     string // another type that Load accepts; "" for none
 	label    string // the message's name in errors
 	schema   func() (*schema, error)
-	maxBytes int // the longest message; 0 means the bus's own limit
-	maxDepth int // the deepest nesting; 0 means encoding/json's own limit
+	maxBytes int // the greatest size of a message; 0 means the bus's own limit
+	maxDepth int // the deepest nesting; 0 means the limit of encoding/json
 
-	// strict returns the plan for Decode, and loose the plan for Load. They return nil if a
-	// part of the message needs the full check.
+	// strict returns the plan for Decode, and loose the plan for Load. A nil plan means that every
+	// message of this type needs the full check.
 	strict, loose func() *plan
 }
 
@@ -43,7 +42,7 @@ func newNoun(message any, n noun) *noun {
 	n.strict = sync.OnceValue(func() *plan {
 		schema, err := n.schema()
 		if err != nil {
-			return nil // the full check finds the same error
+			return nil // the full check reports the error
 		}
 		return newPlan(t, schema)
 	})
@@ -62,20 +61,20 @@ func loadNouns() map[reflect.Type]*noun {
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
 	all[reflect.TypeFor[*Record]()].team = TeamRecord
-	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // Answer.check limits the size of an answer
+	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // the size of an answer is limited by Answer.check
 	all[reflect.TypeFor[*Settings]()] = newNoun(new(Settings), noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes})
 	return all
 }
 
-// compiler reads the embedded schemas, each one once.
+// compiler reads embedded schemas, each of them only once.
 type compiler struct {
 	mu    sync.Mutex
-	files map[string]*schema // the schemas by name, complete once mu is unlocked
+	files map[string]*schema // the schemas by name; while mu is locked, a schema may still have unresolved references
 }
 
 func newCompiler() *compiler { return &compiler{files: map[string]*schema{}} }
 
-// lazy returns a function that reads the schema with this name at its first call, because most
+// lazy returns a function that reads the schema with this name when it is first called, because most
 // processes need few schemas.
 func (c *compiler) lazy(name string) func() (*schema, error) {
 	return sync.OnceValues(func() (*schema, error) {
@@ -89,7 +88,6 @@ func (c *compiler) lazy(name string) func() (*schema, error) {
 	})
 }
 
-// file returns the embedded schema with this name.
 func (c *compiler) file(name string) (*schema, error) {
 	if s := c.files[name]; s != nil {
 		return s, nil
@@ -101,8 +99,8 @@ func (c *compiler) file(name string) (*schema, error) {
 	return c.add(name, data)
 }
 
-// add decodes a schema and replaces each $ref by its target. In nod's schemas the only other
-// members beside a $ref are annotations, so no rule is lost.
+// add decodes a schema and replaces each $ref by its target. This loses no rule, because in nod's schemas
+// only annotations stand beside a $ref.
 func (c *compiler) add(name string, data []byte) (*schema, error) {
 	var s *schema
 	if err := decodeSchema(data, &s); err != nil {
@@ -115,7 +113,7 @@ func (c *compiler) add(name string, data []byte) (*schema, error) {
 	return s, c.link(name, s)
 }
 
-// link replaces each $ref below s, a part of the file with this name.
+// link replaces each $ref in s by its target. s is a part of the schema with the name file.
 func (c *compiler) link(file string, s *schema) error {
 	parts := []**schema{&s.Items, &s.If, &s.Then}
 	if s.AdditionalProperties != nil {
@@ -149,8 +147,8 @@ func (c *compiler) linkPart(file string, part **schema) (err error) {
 	return err
 }
 
-// target returns the schema that a $ref in a file names. A target that is itself a $ref is an
-// error, so that references cannot form a circle.
+// target returns the schema to which a $ref in a file refers. A target that is a $ref itself is an error,
+// so that references cannot form a circle.
 func (c *compiler) target(file, ref string) (*schema, error) {
 	path, definition, inside := strings.Cut(ref, "#/$defs/")
 	if path != "" {

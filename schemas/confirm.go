@@ -6,37 +6,37 @@ import (
 	"strings"
 )
 
-// Confirm is a rule with conditions for allowing a request of this Risk or above, besides an
-// approver's answer. A denial has no conditions.
+// Confirm is a rule with conditions for an allow of a request of this Risk or above, in addition to an
+// approver's answer. A denial needs no conditions.
 type Confirm struct {
 	Risk Risk `json:"risk"`
-	// Rules limits the conditions to tool calls that one of these rules covers; an empty list
-	// sets no limit.
+	// Rules limits the conditions to tool calls that one of these rules covers. An empty list sets no
+	// limit.
 	Rules []string `json:"rules,omitempty"`
 	// Votes is the number of people who must allow the request; 0 means one.
 	Votes int `json:"votes,omitempty"`
-	// People limits whose allows count to people and groups with these names; an empty list sets
-	// no limit.
+	// People limits the allows that count to people and groups with these names. An empty list sets no
+	// limit.
 	People []string `json:"people,omitempty"`
 	// NotRequester means that the person whose agent asks cannot allow the request.
 	NotRequester bool    `json:"not_requester,omitempty"`
 	MinDisplay   Display `json:"min_channel,omitempty"`
-	// Channels lists the connectors through which the request can be allowed; an empty list
-	// sets no limit.
+	// Channels lists the connectors through which the request can be allowed. An empty list sets no
+	// limit.
 	Channels []string `json:"channels,omitempty"`
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
-	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the engine's
-	// machine, with the code word that an answer must contain. While the engine cannot read
-	// the code word, no request of this risk or above can be allowed.
+	// CodeWordEnv or CodeWordFile names the place of the code word that an answer must contain: an
+	// environment variable or a file of the engine's machine. While the engine cannot read the code word,
+	// no request of this risk or above can be allowed.
 	CodeWordEnv  string `json:"code_word_env,omitempty"`
 	CodeWordFile string `json:"code_word_file,omitempty"`
 }
 
-// Display is a class of connectors, by how much detail they can show.
+// Display is a class of connectors by how much detail they can show.
 type Display string
 
-// The displays, with ascending detail.
+// The displays, from the least to the most detail.
 const (
 	DisplayVoice  Display = "voice"
 	DisplayChat   Display = "chat"
@@ -59,21 +59,21 @@ var (
 	displays = []Display{DisplayVoice, DisplayChat, DisplayScreen}
 )
 
-// ForTeams reports whether the rule has conditions about people: a number of votes, certain
-// people, or another person than the requester. No standing answer allows a request under such a rule.
+// ForTeams reports whether the rule has conditions about people: a number of votes, certain people, or
+// another person than the requester. No standing answer allows a request under such a rule.
 func (c *Confirm) ForTeams() bool { return c.Votes > 1 || len(c.People) > 0 || c.NotRequester }
 
-// Newer reports whether the rule has members that engines without votes do not know.
+// Newer reports whether the rule has a member that engines without votes do not know.
 func (c *Confirm) Newer() bool { return c.ForTeams() || len(c.Rules)+len(c.Channels) > 0 }
 
-// Wants reports whether the rule applies to requests of this risk, if Rules does not exclude
+// Wants reports whether the rule applies to requests of this risk, as far as its Rules do not exclude
 // them. An unknown risk counts as the highest.
 func (c *Confirm) Wants(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return at < 0 || at >= slices.Index(risks, c.Risk)
 }
 
-// CodeWord reports whether the answer must contain a code word.
+// CodeWord reports whether an allow must contain a code word.
 func (c *Confirm) CodeWord() bool { return c.CodeWordEnv != "" || c.CodeWordFile != "" }
 
 // Accepts reports whether the rule accepts an allow through this connector.
@@ -87,8 +87,8 @@ func (c *Confirm) Accepts(connector string) bool {
 	return c.MinDisplay == "" || slices.Index(displays, DisplayOf(connector)) >= slices.Index(displays, c.MinDisplay)
 }
 
-// CodeWordFor returns the rule that demands a code word for an allow of this risk, or nil if
-// no rule does. Of several rules it returns the rule for the highest risk.
+// CodeWordFor returns the rule that demands a code word for an allow of this risk, or nil if there is
+// none. If several rules do, it returns the rule for the highest risk.
 func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	for _, c := range s.Confirms() {
 		if c.CodeWord() && c.Wants(risk) && (word == nil || slices.Index(risks, c.Risk) > slices.Index(risks, word.Risk)) {
@@ -98,19 +98,20 @@ func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	return word
 }
 
-// Conditions that only some connectors can meet, in the words of Confirm.String.
+// These are the conditions that not every connector or person can meet, in the words of Confirm.String.
 const (
 	ConditionSecondDevice = "a second device"
 	ConditionCodeWord     = "the code word"
 	ConditionNotRequester = "another person than the requester"
 )
 
-// HasCondition reports whether an allow needs this condition, such as ConditionCodeWord.
+// HasCondition reports whether an allow of the prompt's request needs this condition, such as
+// ConditionCodeWord.
 func (p *Prompt) HasCondition(condition string) bool {
 	return slices.ContainsFunc(p.Conditions, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
 }
 
-// String lists the rule's conditions, separated by commas: "a second device, the code word".
+// String lists the rule's conditions, separated by commas, for example "a second device, the code word".
 func (c *Confirm) String() string {
 	var takes []string
 	switch of := " of " + strings.Join(c.People, " or "); {

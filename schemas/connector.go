@@ -2,8 +2,8 @@ package schemas
 
 import "time"
 
-// Register announces a running worker of a connector, or its end if Leave is set. The
-// registration is a lease: the worker must register again before the LeaseUntil of the reply.
+// Register announces a running worker of a connector or, if Leave is set, the worker's end. The
+// registration is a lease: the worker must register again before the LeaseUntil in the reply.
 type Register struct {
 	Type     string `json:"type"`
 	WorkerID string `json:"worker_id"`
@@ -21,19 +21,20 @@ type ShownOp string
 
 const (
 	ShownGet ShownOp = "get"
-	// ShownClaim claims an entry for one attempt to show the version Revision, or the outcome
-	// if Settled is set. The reply has another worker's claim if that claim is still valid, and
-	// no claim if there is nothing to show.
+	// ShownClaim claims an entry for one attempt to show the version Revision or, if Settled is set, the
+	// outcome. If another worker's claim is still valid, the reply has that claim. If there is nothing to
+	// show, the reply has no claim.
 	ShownClaim ShownOp = "claim"
-	// ShownRenew extends an attempt's claim. It does nothing if the attempt has lost its claim.
+	// ShownRenew extends the claim of an attempt. If the attempt has lost its claim, ShownRenew does
+	// nothing.
 	ShownRenew ShownOp = "renew"
-	ShownSet   ShownOp = "set" // writes the entry if its stored revision is the revision in the field Entry
+	ShownSet   ShownOp = "set" // writes the entry if the entry's stored revision equals the field Entry
 )
 
-// Shown is a request to read, claim or write an entry of the bucket shown_prompts. An entry names
-// the message that shows a prompt to one recipient, so that any worker can edit that message. Only
-// the worker that has the claim edits it. The reply is also a Shown; its field Entry is the revision
-// of the stored entry, or 0 if none is stored.
+// Shown is a request to read, claim or write an entry of the bucket shown_prompts. An entry names the
+// message that shows a prompt to one recipient, so that any worker can edit that message. Only the worker
+// with the claim edits it. The reply is a Shown too. In the reply, Entry is the revision of the stored
+// entry, or 0 if none is stored.
 type Shown struct {
 	Type      string  `json:"type"`
 	Op        ShownOp `json:"op"`
@@ -42,17 +43,17 @@ type Shown struct {
 	PendingID string  `json:"pending_id"`
 	Entry     uint64  `json:"entry,omitempty"`
 	Ref       string  `json:"ref,omitempty"` // the channel's handle of the message
-	// Also lists further messages that show the same prompt. Workers sent them after they had
+	// Also lists further messages that show the same prompt. Workers sent these messages after they had
 	// lost their claims.
 	Also []string `json:"also,omitempty"`
-	// Revision is the version of the record that the message shows. It is 0 if no message has
-	// been sent yet, or if the message has no buttons yet.
+	// Revision is the version of the record that the message shows. It is 0 if no message has been sent
+	// yet, or if the message still has no buttons.
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the message shows the outcome, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
-	// Repeat means that another message may show the request: a worker stopped while it was
-	// sending that message. nod does not have the message's handle, so no worker can edit it.
-	// If the channel can edit messages, that message has no buttons.
+	// Repeat means that one more message may show the request, because a worker stopped while it was
+	// sending that message. No worker can edit that message, because nod does not have its handle. If the
+	// channel can edit messages, that message has no buttons.
 	Repeat bool `json:"repeat,omitempty"`
 }
 
@@ -67,8 +68,8 @@ func (s *Shown) Refs() []string {
 	return refs
 }
 
-// Claim is one worker's attempt to show a prompt. No other worker shows the prompt before the
-// time in Until.
+// Claim is one worker's exclusive attempt to show a prompt. No other worker shows the prompt before the
+// time Until.
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`
@@ -81,8 +82,8 @@ type DeliveryState string
 // The delivery states.
 const (
 	DeliveryShown       DeliveryState = "shown"
-	DeliveryFailed      DeliveryState = "failed"      // the prompt cannot be shown to this recipient
-	DeliveryUnreachable DeliveryState = "unreachable" // the recipient cannot be reached now
+	DeliveryFailed      DeliveryState = "failed"      // the prompt can never be shown to this recipient
+	DeliveryUnreachable DeliveryState = "unreachable" // the recipient cannot be reached at the moment
 )
 
 // Delivery reports the result of showing a prompt to one recipient.

@@ -14,9 +14,9 @@ type Outcome string
 const (
 	Allowed   Outcome = "allowed"
 	Denied    Outcome = "denied"
-	Cancelled Outcome = "cancelled" // a person dismissed the question, or no person could be asked
+	Cancelled Outcome = "cancelled" // a person dismissed the question, or nobody could be asked
 	TimedOut  Outcome = "timed_out"
-	Withdrawn Outcome = "withdrawn" // the agent ended its request
+	Withdrawn Outcome = "withdrawn" // the agent withdrew its request, or the user answered it in the host's own prompt
 )
 
 // ByKind is the kind of party that decided.
@@ -30,11 +30,11 @@ const (
 	ByAgent  ByKind = "agent"
 )
 
-// NobodyReached is the By.Name of a decision that cancels a permission request because no route
-// could show it.
+// NobodyReached is the By.Name of a decision that cancels a permission request because the request could
+// not be shown on any route.
 const NobodyReached = "nobody reached"
 
-// By is the party that decided. Name is the name of the approver, the rule or the agent.
+// By is the party that decided. Name is the name of the approver, of the rule or of the agent.
 type By struct {
 	Kind      ByKind `json:"kind"`
 	Name      string `json:"name,omitempty"`
@@ -42,8 +42,8 @@ type By struct {
 	Later     Later  `json:"-"`
 }
 
-// DescribeRule describes for agents and people the cause of a decision without a person, such
-// as "the rule Bash(make)".
+// DescribeRule describes, for agents and people, what decided a request without a person, for example
+// "the rule Bash(make)".
 func (b By) DescribeRule() string {
 	if by, frozen := strings.CutPrefix(b.Name, "frozen by "); frozen {
 		return "the freeze by " + by
@@ -67,34 +67,33 @@ type Decision struct {
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
 	Scope      Scope      `json:"scope,omitempty"`
-	// Grant is the standing answer that the decision makes, or nil: a lasting allow, or a
-	// single approval for the agent's next identical call.
+	// Grant is the standing answer that the decision makes, or nil. It is a lasting allow, or an approval
+	// of the agent's next identical call.
 	Grant *StandingAnswer `json:"grant,omitempty"`
-	By    By              `json:"by"` // of several people, the last one
-	// Votes are the allows of all people, if several had to allow the request.
+	By    By              `json:"by"` // the party that decided; of several people, the last
+	// Votes are the allows of all people, if several people had to allow the request.
 	Votes   []Vote `json:"votes,omitempty"`
 	Message string `json:"message,omitempty"`
-	// UpdatedInput is the input to run instead of the agent's. A person has edited the input,
-	// or nod has changed it to run the call contained or with git hardened.
+	// UpdatedInput is the input that the agent must run instead of its own. Either a person has edited
+	// the input, or nod has changed it to run the call contained or with git hardened.
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
 	Digest       string          `json:"digest"`
-	// SettingsRevision is the revision of the settings in force at the decision.
+	// SettingsRevision is the revision of the settings that were in force at the decision.
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
 	DecidedAt        time.Time `json:"decided_at"` // the time of the decision, in broker time
 	Later            Later     `json:"-"`
 }
 
-// Lasts reports whether d also allows later calls: its grant has rules or permissions.
+// Lasts reports whether d also allows later calls. It does if its grant has rules or permissions.
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
-// SameEffect reports whether two decisions have the same outcome, option and edited input, and
-// the same result of Lasts. An answer that comes after a decision with the same effect
-// succeeds.
+// SameEffect reports whether two decisions have the same outcome, option, edited input and result of
+// Lasts. If an answer comes too late, it still succeeds if its decision would have the same effect as the
+// stored one.
 func (d *Decision) SameEffect(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }
 
-// compact returns data without white space.
 func compact(data json.RawMessage) string {
 	var buf bytes.Buffer
 	if json.Compact(&buf, data) != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// otherDecoder decodes messages with encoding/json and a complete implementation of JSON
-// Schema, without plans, writers and nod's own validation.
+// otherDecoder is a second implementation to compare with. It decodes messages with encoding/json and a
+// complete implementation of JSON Schema, and uses no plans, no writers and not nod's own validation.
 type otherDecoder map[reflect.Type]*jsonschema.Schema
 
 func newOtherDecoder(t testing.TB) otherDecoder {
@@ -65,8 +65,7 @@ func (d otherDecoder) decode(n *noun, data []byte, v any) error {
 	return nil
 }
 
-// agrees requires that Decode, Load, Encode and Digest give the same results for data as the
-// other implementation.
+// agrees requires that Decode, Load, Encode and Digest give the same results for data as otherDecoder.
 func (d otherDecoder) agrees(t testing.TB, data []byte, message reflect.Type) {
 	t.Helper()
 	n := nouns()[message]
@@ -94,7 +93,7 @@ func (d otherDecoder) agrees(t testing.TB, data []byte, message reflect.Type) {
 	}
 }
 
-// sameDigest requires that a digest equals the digest that the RFC 8785 library gives.
+// sameDigest requires that nod's digest of a request equals the digest that the RFC 8785 library gives.
 func sameDigest(t testing.TB, r *Request) {
 	t.Helper()
 	details := r.ActionDetails
@@ -124,7 +123,8 @@ var spellings = []string{`null`, `""`, `0`, `-0`, `-0.0`, `-1`, `1.0`, `1e2`, `1
 	` `, "\n", "\f", "\u00a0", `,`, `:`, `{`, `}`, `[`, `]`, `"`, `\`, `"allowed"`, `"human"`, `"type":`, `"Type":`, `"ſession_id":`, `"type":"nod.v1.request",`, `"new":1,`, `"":0,`, `//`, `/**/`,
 	`[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]`, `{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":[]}}}}}}}}`}
 
-// restructured returns data with its members repeated, in another case, or moved.
+// restructured returns data after a random change of its members: one is repeated, moved, or spelled in
+// another way.
 func restructured(random *rand.Rand, data []byte) []byte {
 	data = change(random, data, spellings)
 	names := nameSpans(data)
@@ -132,26 +132,26 @@ func restructured(random *rand.Rand, data []byte) []byte {
 		return data
 	}
 	at := names[random.IntN(len(names))]
-	name := slices.Clone(data[at[0]:at[1]]) // with its quotation marks, so it has two bytes or more
+	name := slices.Clone(data[at[0]:at[1]]) // the name with its quotation marks, which has two bytes or more
 	switch random.IntN(8) {
-	case 0: // the name in another case
+	case 0: // writes the name in upper case
 		return slices.Replace(data, at[0], at[1], bytes.ToUpper(name)...)
-	case 1: // the name with an escape
+	case 1: // writes the name with an escape
 		return slices.Replace(data, at[0], at[1], bytes.Replace(name, []byte(`e`), []byte(`\u0065`), 1)...)
-	case 2, 3: // a second member of this name, also in another case
+	case 2, 3: // adds a second member with this name, sometimes in another case
 		if random.IntN(2) == 0 {
 			name = slices.Concat(name[:1], bytes.ToUpper(name[1:2]), name[2:])
 		}
 		value := append(append(name, ':'), spellings[random.IntN(len(spellings))]...)
 		return slices.Insert(data, at[0], append(value, ',')...)
-	case 4: // the name of another member
+	case 4: // replaces the name by that of another member
 		other := names[random.IntN(len(names))]
 		return slices.Replace(data, at[0], at[1], slices.Clone(data[other[0]:other[1]])...)
 	}
 	return data
 }
 
-// nameSpans returns the places of texts before a colon.
+// nameSpans returns the positions of all texts before a colon.
 func nameSpans(data []byte) (spans [][2]int) {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '"' {

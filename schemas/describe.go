@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// check returns an error of one line for a message that breaks the schema, with the refused
-// field and the reason, and without the message's values. Of several faults it takes the first
-// by path, so that a message always gets the same error.
+// check returns an error of one line if the message breaks the schema. The error has the refused field
+// and the reason, but no value of the message. Of several faults, check reports the first by path, so
+// that a message always gets the same error.
 func (s *schema) check(tree map[string]any) error {
 	var all faults
 	s.validate(tree, &all)
@@ -23,8 +23,8 @@ func (s *schema) check(tree map[string]any) error {
 	return Errorf(CodeValidation, "%s", slices.Min(lines))
 }
 
-// describeUnmarshal describes the error for a number that a schema accepts as an integer and Go
-// does not, such as 1.0 or 1e2.
+// describeUnmarshal describes an error of json.Unmarshal for a message that the schema accepts. An
+// example is a number that the schema accepts as an integer and Go does not, such as 1.0 or 1e2.
 func describeUnmarshal(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

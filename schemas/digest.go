@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// digestInput holds the fields that a digest covers: the id and the content of a request,
-// without its time, host, project or task. Empty and absent fields are equal: an empty list,
-// text or null is left out, and missing action_details become {}. A request without options
-// differs from one with the default options.
+// digestInput has the fields that a digest covers: the id and the content of a request, but not its time,
+// host, project or task. Empty and absent fields count as equal: an empty list, an empty text and null
+// are left out, and missing action_details become {}. A request without options nevertheless differs from
+// a request with the default options.
 //
-// The fields are in the order of RFC 8785, so that the output of Encode is often canonical.
+// The fields are in the order of RFC 8785, so that the output of Encode is often canonical already.
 type digestInput struct {
 	ActionDetails json.RawMessage `json:"action_details"`
 	ActionType    ActionType      `json:"action_type,omitempty"`
@@ -28,7 +28,7 @@ type digestInput struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-// digestOption is an Option with its fields in RFC 8785 order.
+// digestOption is an Option with its fields in the order of RFC 8785.
 type digestOption struct {
 	Kind     OptionKind `json:"kind"`
 	Name     string     `json:"name"`
@@ -36,14 +36,14 @@ type digestOption struct {
 	Text     bool       `json:"text,omitempty"`
 }
 
-// AnyDigest is the digest in the record of a request that was withdrawn before it arrived. It
-// matches any request that arrives later under that id.
+// AnyDigest is the digest in the record of a request that was withdrawn before it arrived. It matches any
+// request that later arrives with the same id.
 var AnyDigest = strings.Repeat("0", 2*sha256.Size)
 
-// Digest returns the lower-case hexadecimal SHA-256 of the RFC 8785 form of the content of r.
-// Requests that Decode accepts have the same digest only if they have the same content. The
-// order of keys, white space, and the spelling of numbers and escapes do not matter. The error
-// means that action_details is not valid JSON.
+// Digest returns the SHA-256 of the RFC 8785 form of the content of r, in lower-case hexadecimal digits.
+// Of the requests that Decode accepts, only those with the same content have the same digest. The order
+// of members, white space, and the spelling of numbers and escapes do not matter. An error means that
+// action_details is not valid JSON.
 func Digest(r *Request) (string, error) {
 	options := make([]digestOption, len(r.Options))
 	for i, o := range r.Options {
@@ -59,7 +59,7 @@ func Digest(r *Request) (string, error) {
 	return sum, nil
 }
 
-// callIdentity holds the fields that identical calls have in common, in RFC 8785 order.
+// callIdentity has the fields that must be equal in identical calls, in the order of RFC 8785.
 type callIdentity struct {
 	ActionDetails json.RawMessage `json:"action_details"`
 	ActionType    ActionType      `json:"action_type,omitempty"`
@@ -70,10 +70,10 @@ type callIdentity struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-// CallDigest returns a digest of a call's content with its host and project, but without its
-// id and reason. Two tool calls of one session with the same CallDigest are identical. The
-// digest covers every field by which rules and approvers are chosen. The error means that
-// action_details is not valid JSON.
+// CallDigest returns a digest of a call's content with its host and project, but without its id and
+// reason. Two tool calls of one session are identical if they have the same CallDigest. The digest covers
+// every field by which nod chooses rules and approvers. An error means that action_details is not valid
+// JSON.
 func CallDigest(r *Request) (string, error) {
 	sum, err := sumOf(callIdentity{detailsOf(r), r.ActionType, r.Host, r.Kind, r.Permissions, r.Project, r.ToolName})
 	if err != nil {
@@ -90,7 +90,7 @@ func detailsOf(r *Request) json.RawMessage {
 	return withSortedMembers(r.ActionDetails)
 }
 
-// sumOf returns the digest of a struct whose fields are in RFC 8785 order.
+// sumOf returns the digest of a struct whose fields are in the order of RFC 8785.
 func sumOf(a any) (string, error) {
 	form, err := Encode(a)
 	if err != nil {

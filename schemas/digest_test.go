@@ -20,7 +20,7 @@ func digestOf(t testing.TB, data string) string {
 	return digest
 }
 
-// withDetails returns a small request. The tests write out its canonical form by hand.
+// withDetails returns a small request whose canonical form the tests write out by hand.
 func withDetails(details string) string {
 	return `{"type":"nod.v1.request","pending_id":"p","session_id":"s","kind":"question","title":"t",` +
 		`"action_type":"other","action_details":` + details + `,"created_at":"2026-01-18T00:00:00Z"}`
@@ -42,7 +42,7 @@ func TestDigestOfTheSampleRequest(t *testing.T) {
 		"a digest that is stored must stay what it is")
 }
 
-// All spellings of action_details with the same RFC 8785 form give the same digest.
+// Two spellings of action_details with the same RFC 8785 form give the same digest.
 func TestDigestIsOverTheCanonicalForm(t *testing.T) {
 	for name, c := range map[string]struct{ details, canonical string }{
 		"key order":             {`{"b":1,"a":2,"A":3}`, `{"A":3,"a":2,"b":1}`},

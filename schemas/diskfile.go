@@ -1,42 +1,42 @@
 package schemas
 
-// MaxDiskFile bounds a DiskFile in its encoded form, in bytes.
+// MaxDiskFile is the greatest size of an encoded DiskFile, in bytes.
 const MaxDiskFile = 16 << 10
 
-// DiskFile describes the file that a call writes, as the engine itself read it when the call was
-// asked. It contains only the lines around a change. It is not part of the request or its digest.
+// DiskFile describes the file that a call writes, as the engine read the file when the call was asked. It
+// contains only lines around the change. It is not part of the request or of the request's digest.
 type DiskFile struct {
-	// New means that there was no file.
+	// New means that the file did not exist.
 	New bool `json:"new,omitempty"`
-	// Note says in a few words why the call is not compared with the file. The other fields are
-	// then empty.
+	// Note says in a few words why nod did not compare the call with the file. If Note is set, all other
+	// fields are empty.
 	Note string `json:"note,omitempty"`
-	// Lines is the number of lines of the file, or of the notebook's cell if Cell is set.
+	// Lines is the number of lines of the file or, if Cell is set, of the notebook's cell.
 	Lines int  `json:"lines,omitempty"`
 	Cell  bool `json:"cell,omitempty"`
-	// Edits has an element for each edit of the call, in their order. Each one describes the file
-	// as the edits before it leave it.
+	// Edits has an element for each edit of the call, in order. Each element describes the file after all
+	// earlier edits.
 	Edits []DiskEdit `json:"edits,omitempty"`
-	// Changes are the differences between the file and the text that a call writes in its place,
-	// in the order of the lines. All other lines of that text are the same in the file.
+	// Changes are the differences between the file and the text that the call writes in its place, in the
+	// order of the lines. All other lines are the same in both.
 	Changes []DiskChange `json:"changes,omitempty"`
 	Later   Later        `json:"-"`
 }
 
-// DiskEdit tells where an edit applies in a file. An edit with a Note is not compared with the
+// DiskEdit says where an edit applies in a file. If Note is set, nod did not compare the edit with the
 // file.
 type DiskEdit struct {
 	Note  string     `json:"note,omitempty"`
-	Count int        `json:"count,omitempty"` // how often the old text occurs; all of them are replaced
-	Hunks []DiskHunk `json:"hunks,omitempty"` // the first places, as many as fit
+	Count int        `json:"count,omitempty"` // how often the file has the old text; the edit replaces every occurrence
+	Hunks []DiskHunk `json:"hunks,omitempty"` // the first of these places, as many as fit
 	Later Later      `json:"-"`
 }
 
-// DiskHunk is a piece of a file around one or more places of an edit's old text.
+// DiskHunk is a piece of a file around one or more occurrences of an edit's old text.
 type DiskHunk struct {
 	Line int `json:"line"` // the number of its first line, from 1
-	// Around are the texts before the first place, between the places and after the last one.
-	// Joined by the old text they are the file's text, and joined by the new text what the edit
+	// Around has the texts before, between and after the occurrences of the old text. Joined by the old
+	// text, they give the text of the file. Joined by the new text, they give the text that the edit
 	// makes of it.
 	Around []string `json:"around"`
 	Later  Later    `json:"-"`

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Callers is a set of roles that may call an endpoint, each in its own name.
+// Callers is a set of roles that may call an endpoint. Each of them calls in its own name.
 type Callers uint8
 
-// The roles. Viewers and carriers are connectors; nod's owner calls in the name of any
-// connector. Observers look and change nothing; they call as the connector ConnectorObserver.
+// The roles of callers. Viewers and carriers are connectors. nod's owner calls in the name of any
+// connector. Observers only read, and call as the connector ConnectorObserver.
 const (
 	Agents Callers = 1 << iota
 	Viewers
@@ -18,12 +18,12 @@ const (
 	Observers
 
 	connectors = Viewers | Carriers
-	everyone   = connectors | Owner   // every role but agents and observers
-	readers    = everyone | Observers // for queries whose replies have no codes, and no settings
+	everyone   = connectors | Owner   // all roles except agents and observers
+	readers    = everyone | Observers // for queries whose replies contain no codes and no settings
 )
 
-// label names the callers in the table of messages: "agent", "connector", or "owner" for an
-// endpoint of the owner that viewers have no right to call.
+// label names the callers in the table of messages. It returns "agent", "connector", or, if the owner may
+// call the endpoint and viewers may not, "owner".
 func (c Callers) label() string {
 	switch {
 	case c&Agents != 0:
@@ -34,39 +34,39 @@ func (c Callers) label() string {
 	return "connector"
 }
 
-// Address is the subject of an endpoint, with its callers.
+// Address is the subject of an endpoint, with the roles that may call the endpoint.
 type Address struct {
 	Verb string // the first token after "nod.v1."
-	// Tokens is the number of tokens after the verb: the caller's name and, if Tokens is 3, the
-	// ids of a session and a request.
+	// Tokens is the number of tokens after the verb. The first of them is the caller's name. If Tokens is
+	// 3, the others are the ids of a session and a request.
 	Tokens int
-	// Op is the last token if it is fixed, as in a query, and else empty.
+	// Op is the subject's last token if this token is fixed, as in a query. Otherwise it is empty.
 	Op      string
 	Callers Callers
 
 	messages []Message
 }
 
-// NamesRequest reports whether the subject names a session and a request. The message must
-// name the same session and request.
+// NamesRequest reports whether the subject names a session and a request. The message must then name the
+// same ones.
 func (a Address) NamesRequest() bool { return a.Tokens == 3 }
 
 // Endpoint is a subject on which engines reply to a message of type Q with a message of type
 // R.
 type Endpoint[Q, R any] struct{ Address }
 
-// RequestReply is the reply to a request or a withdrawal: a *Decision, or a Receipt while the
-// request is pending.
+// RequestReply is the reply to a request or a withdrawal. It is a *Decision or, while the request is
+// pending, a Receipt.
 type RequestReply interface{ requestReply() }
 
 func (*Decision) requestReply() {}
 func (Receipt) requestReply()   {}
 
-// The placeholders in patterns of subjects.
+// The placeholders in subject patterns.
 const anyAgent, anySession, anyID, anyConnector = "<agent>", "<session>", "<id>", "<connector>"
 
-// The endpoints. The rights of agents and connectors, the subjects that engines serve, and the
-// endpoints' rows in Messages follow from this table. Engines have a handler for each endpoint.
+// The endpoints. This table determines the rights of agents and connectors, the subjects that engines
+// serve, and the endpoints' rows in Messages. Engines have a handler for each endpoint.
 var (
 	RequestEndpoint = endpoint[Request, RequestReply](Agents, RequestSubject(anyAgent, anySession, anyID), TypeRequest, "may I?",
 		reply[Receipt](TypeReceipt, "stored; a person is asked"),
@@ -134,8 +134,8 @@ var (
 		reply[Pairing](TypePairing, "the identity that sent the code, if it arrived"))
 )
 
-// endpoint returns the endpoint for a pattern of subjects. In the table of messages, its
-// request has the type typ and the description what. replies are the possible replies.
+// endpoint returns the endpoint for a subject pattern. In the table of messages, the endpoint's request
+// has the type typ and the description what, and replies are its possible replies.
 func endpoint[Q, R any](callers Callers, pattern, typ, what string, replies ...Message) Endpoint[Q, R] {
 	tokens := strings.Split(strings.TrimPrefix(pattern, prefix), ".")
 	a := Address{Verb: tokens[0], Tokens: len(tokens) - 1, Callers: callers}
@@ -166,13 +166,13 @@ func Addresses() []Address {
 func (a Address) address() Address { return a }
 func (a Address) rows() []Message  { return a.messages }
 
-// Rights returns the patterns of the subjects, without the prefix nod.v1., on which a role may
-// publish to call its endpoints. In a pattern, % stands for the caller's name and * for any
-// other token. A role that may call every operation of a verb gets one pattern, such as
-// "query.%.*"; any other role gets one for each operation, such as "manage.%.freeze".
+// Rights returns the patterns of the subjects on which a role may publish to call its endpoints, without
+// the prefix nod.v1. In a pattern, % stands for the caller's name and * for any other token. If the role
+// may call every operation of a verb, the verb has one pattern, such as "query.%.*". Otherwise it has one
+// pattern for each operation, such as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
-	refused := map[string]bool{} // verbs with an operation that the role has no right to call
+	refused := map[string]bool{} // verbs of which the role may not call every operation
 	for _, a := range Addresses() {
 		refused[a.Verb] = refused[a.Verb] || a.Callers&role == 0
 	}
@@ -191,9 +191,9 @@ func Rights(role Callers) []string {
 	return patterns
 }
 
-// Observable lists the subjects that observers may follow: the calls of agents, and everything
-// that engines publish to agents, viewers and the log. Calls of connectors and the owner are left
-// out, because they may have code words, login codes and settings; so are prompts, which are for
+// Observable lists the subjects that observers may follow: the calls of agents, and all messages of
+// engines to agents and viewers. Calls of connectors and of the owner are not among them, because they
+// may contain code words, login codes and settings. Prompts are not among them, because a prompt is for
 // one person.
 func Observable() []string {
 	subjects := []string{}

@@ -5,24 +5,24 @@ import (
 	"fmt"
 )
 
-// Code is an error's kind. Codes are part of messages: no version of nod changes or removes a
+// Code is the kind of an error. Codes are part of messages, so no version of nod changes or removes a
 // code.
 type Code string
 
 // The error codes.
 const (
-	CodeBadRequest    Code = "BAD_REQUEST"      // the call is not JSON, or not of a known type
-	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the error's message names it
-	CodeNotFound      Code = "NOT_FOUND"        // the request, session or other object does not exist, or belongs to another agent
+	CodeBadRequest    Code = "BAD_REQUEST"      // the call is not JSON, or its type is unknown
+	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the error's message names the field
+	CodeNotFound      Code = "NOT_FOUND"        // the request, session or other object does not exist, or it belongs to another agent
 	CodeUnauthorized  Code = "UNAUTHORIZED"     // the caller gave no identity
 	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity has no right to do this
-	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id is in use
-	CodeStale         Code = "STALE"            // the answer's digest is not the request's, or the request timed out or was withdrawn
-	CodeUndeliverable Code = "UNDELIVERABLE"    // the request cannot be shown to any approver
-	CodeUnavailable   Code = "UNAVAILABLE"      // the failure is temporary, and the caller should try again
+	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id is already in use
+	CodeStale         Code = "STALE"            // the answer's digest differs from the request's, or the request timed out or was withdrawn
+	CodeUndeliverable Code = "UNDELIVERABLE"    // no approver can be shown the request
+	CodeUnavailable   Code = "UNAVAILABLE"      // the failure is temporary; the caller should try again
 	CodeInternal      Code = "INTERNAL_ERROR"
 	CodeUnknownAction Code = "UNKNOWN_ACTION"
-	CodeVoted         Code = "VOTED" // the allow is stored as a vote; the request stays pending until more people allow it
+	CodeVoted         Code = "VOTED" // the allow is stored as a vote, and the request stays pending until more people allow it
 )
 
 // Error is the reply to a call that failed.
@@ -38,17 +38,17 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Type: TypeError, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error returns the message without the code, because the code is for programs.
+// Error returns the message. It leaves out the code, which is for programs.
 func (e *Error) Error() string { return e.Message }
 
-// Is lets errors.Is(err, &Error{Code: c}) find every error with the code c.
+// Is makes errors.Is(err, &Error{Code: c}) match every error with the code c.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// ErrorDetails are the details of an error. Decision is the stored decision, in a CONFLICT or
-// STALE. CodeWord is true in the FORBIDDEN of a thaw without the right code word.
+// ErrorDetails are the details of an error. In a CONFLICT or STALE, Decision is the stored decision. In
+// the FORBIDDEN of a thaw, CodeWord means that the right code word is missing.
 type ErrorDetails struct {
 	Decision *Decision `json:"decision,omitempty"`
 	CodeWord bool      `json:"code_word,omitempty"`
@@ -60,13 +60,13 @@ func (e *Error) WithDecision(d *Decision) *Error {
 	return e
 }
 
-// WithCodeWord stores in the details of e that the right code word is missing, and returns e.
+// WithCodeWord stores in the details of e that the right code word is missing. It returns e.
 func (e *Error) WithCodeWord() *Error {
 	e.Details, _ = Encode(ErrorDetails{CodeWord: true}) // encoding ErrorDetails cannot fail
 	return e
 }
 
-// Decision returns the decision in the details of e, or nil without one.
+// Decision returns the decision in the details of e. It returns nil if there is none.
 func (e *Error) Decision() *Decision {
 	var d ErrorDetails
 	if json.Unmarshal(e.Details, &d) != nil {

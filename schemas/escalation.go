@@ -4,50 +4,51 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	_ "time/tzdata" // a machine may have no time zones, and the settings name some
+	_ "time/tzdata" // the time zones are compiled in, because the settings may name a zone that the machine does not have
 )
 
-// Escalation says whom a request of this Risk or above is asked of, one step after another. It
-// changes neither who may answer nor how long the request waits.
+// Escalation says, step by step, whom a request of this Risk or above is asked of. It changes neither who
+// may answer nor how long the request waits.
 type Escalation struct {
 	Risk Risk `json:"risk"`
-	// Rules limits the escalation to tool calls that one of these rules covers; an empty list
-	// sets no limit.
+	// Rules limits the escalation to tool calls that one of these rules covers. An empty list sets no
+	// limit.
 	Rules []string `json:"rules,omitempty"`
 	Steps []Step   `json:"steps"`
 }
 
-// Step names the people and groups that a request is asked of if it still waits after this time.
+// Step names the people and groups that are asked if the request still waits after this time.
 type Step struct {
 	To           []string `json:"to"`
 	AfterSeconds int      `json:"after_seconds,omitempty"` // the time in seconds since the request; 0 in the first step
 }
 
-// Wants reports whether the escalation is for requests of this risk, if Rules does not exclude
+// Wants reports whether the escalation is for requests of this risk, as far as its Rules do not exclude
 // them. An unknown risk counts as the highest.
 func (e *Escalation) Wants(risk Risk) bool { return (&Confirm{Risk: e.Risk}).Wants(risk) }
 
-// QuietHours are a time of day during which no phone or chat of a person gets a prompt.
+// QuietHours are hours of a day in which no phone or chat of a person gets a prompt.
 type QuietHours struct {
-	// Days are the days of the week on which the quiet hours begin, such as "sat"; an empty list
-	// means every day.
+	// Days are the days of the week on which the quiet hours begin, such as "sat". An empty list means
+	// every day.
 	Days []string `json:"days,omitempty"`
 	From string   `json:"from"` // the time of day, such as "22:00"
-	To   string   `json:"to"`   // the next such time of day after From; if it equals From, the quiet hours last a day
+	To   string   `json:"to"`   // the next time of this kind after From; if To equals From, the quiet hours last a day
 }
 
 // weekdays are the names of the days, in the order of time.Weekday.
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// maxQuiet bounds the quiet hours that follow one another. Ten cover more than a week.
+// maxQuiet is the greatest number of periods of quiet hours that QuietUntil joins. Ten of them cover more
+// than a week.
 const maxQuiet = 10
 
-// QuietUntil returns the end of the quiet hours of a person that include the time at, with the
-// quiet hours that directly follow. It returns at if the person has no quiet hours then. A person
-// whose quiet hours do not end within some days gets a time after those.
+// QuietUntil returns the end of the person's quiet hours that include the time at. If further quiet hours
+// follow directly, it returns their end. Outside quiet hours it returns at. If the quiet hours have no
+// end for many days, it returns a time after maxQuiet of them.
 func (a *Approver) QuietUntil(at time.Time) time.Time {
 	zone, err := time.LoadLocation(a.TimeZone)
-	if err != nil { // DecodeSettings refuses unknown zones
+	if err != nil { // cannot happen, because DecodeSettings refuses unknown zones
 		return at
 	}
 	for range maxQuiet {
@@ -65,12 +66,13 @@ func (a *Approver) QuietUntil(at time.Time) time.Time {
 	return at.UTC()
 }
 
-// until returns the end of the quiet hours that include the time at, or the zero time. The time
-// zone is that of at. If the clocks change meanwhile, the quiet hours are longer or shorter.
+// until returns the end of the quiet hours that include the time at, or the zero time if they do not
+// include it. It uses the time zone of at. If the clocks change during the quiet hours, these are longer
+// or shorter.
 func (q *QuietHours) until(at time.Time) time.Time {
-	from, _ := time.Parse("15:04", q.From) // the JSON Schema has checked both times
+	from, _ := time.Parse("15:04", q.From) // the JSON Schema has checked the format of both times
 	to, _ := time.Parse("15:04", q.To)
-	for back := range 2 { // the quiet hours began on this day or on the day before
+	for back := range 2 { // the quiet hours may have begun on this day or on the day before
 		day := at.AddDate(0, 0, -back)
 		if len(q.Days) > 0 && !slices.Contains(q.Days, weekdays[day.Weekday()]) {
 			continue
@@ -97,8 +99,8 @@ func (s *Settings) Escalations() []Escalation {
 	return s.Approvers.Escalation
 }
 
-// checkEscalations returns an error for an escalation that names unknown people, or whose steps are
-// not one after another.
+// checkEscalations returns an error for an escalation that names unknown people, or whose steps are not
+// in the order of time.
 func (s *Settings) checkEscalations() error {
 	for i, e := range s.Escalations() {
 		for j, step := range e.Steps {
@@ -117,8 +119,8 @@ func (s *Settings) checkEscalations() error {
 	return nil
 }
 
-// checkQuiet returns an error for quiet hours without a known time zone, or for a stand-in who is
-// unknown or has no effect.
+// checkQuiet returns an error for quiet hours without a known time zone. It also returns an error for a
+// stand-in who is unknown or who has no effect.
 func (s *Settings) checkQuiet() error {
 	for i, a := range s.People() {
 		at := fmt.Sprintf("approvers.people[%d]", i)

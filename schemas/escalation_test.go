@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Quiet hours are in the person's time zone, begin on the named days, and include the quiet hours
-// that directly follow.
+// Quiet hours are in the person's time zone and begin on the named days. Quiet hours that follow directly
+// are joined.
 func TestQuietHoursEndInThePersonsTimeZone(t *testing.T) {
 	nights := Approver{TimeZone: "Europe/Berlin", Quiet: []QuietHours{{From: "22:00", To: "07:00"}, {Days: []string{"sat", "sun"}, From: "00:00", To: "00:00"}}}
 	at := func(text string) time.Time {
@@ -17,15 +17,15 @@ func TestQuietHoursEndInThePersonsTimeZone(t *testing.T) {
 		return when
 	}
 	for when, until := range map[string]string{
-		"2026-11-25T20:59:00Z": "2026-11-25T20:59:00Z", // 21:59 in Berlin, a Wednesday
+		"2026-11-25T20:59:00Z": "2026-11-25T20:59:00Z", // a Wednesday, 21:59 in Berlin
 		"2026-11-25T21:00:00Z": "2026-11-26T06:00:00Z",
 		"2026-11-26T05:59:59Z": "2026-11-26T06:00:00Z",
 		"2026-11-26T06:00:00Z": "2026-11-26T06:00:00Z",
-		"2026-11-27T22:30:00Z": "2026-11-30T06:00:00Z", // Friday night, the weekend, and the night to Monday
+		"2026-11-27T22:30:00Z": "2026-11-30T06:00:00Z", // joins Friday night, the weekend and the night to Monday
 		"2026-11-28T12:00:00Z": "2026-11-30T06:00:00Z",
 		"2026-03-26T23:00:00Z": "2026-03-27T06:00:00Z",
-		"2026-03-29T23:00:00Z": "2026-03-30T05:00:00Z", // the clocks went forward the night before
-		"2026-10-24T21:00:00Z": "2026-10-26T06:00:00Z", // they go back in the night to Sunday
+		"2026-03-29T23:00:00Z": "2026-03-30T05:00:00Z", // the clocks went forward in the night before
+		"2026-10-24T21:00:00Z": "2026-10-26T06:00:00Z", // the clocks go back in the night to Sunday
 	} {
 		assert.Equal(t, at(until), nights.QuietUntil(at(when)).UTC(), when)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newNoun returns a pointer to an empty noun for a golden file with the name <name>.json or
+// emptyNoun returns a pointer to an empty noun for a golden file. The file's name is <name>.json or
 // <name>-<variant>.json.
 func emptyNoun(t testing.TB, file string) any {
 	t.Helper()
@@ -52,7 +52,7 @@ func golden(t testing.TB, name string) []byte {
 }
 
 func TestGoldenRoundTrip(t *testing.T) {
-	// Go leaves out the empty fields of these files.
+	// These files have empty fields, which Encode leaves out.
 	leftOut := map[string][]string{"v1/golden/request.json": {"permissions", "timeout_seconds"}}
 	for file, data := range goldens(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

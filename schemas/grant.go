@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Scope says which later calls an allow may cover besides the answered call.
+// Scope says which later calls an allow covers in addition to the answered call.
 type Scope string
 
 // The scopes. An empty Scope means ScopeOnce.
@@ -16,15 +16,15 @@ const (
 	ScopeAgent   Scope = "agent"   // later calls of the same agent, in any session
 )
 
-// Reach is the set of later calls that one answer would allow: all calls that match one of
-// Rules, or that need one of Permissions.
+// Reach is a set of later calls that one answer would allow. It has all calls that match one of Rules, or
+// that need one of Permissions.
 type Reach struct {
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
 	Later       Later            `json:"-"`
 }
 
-// String returns the reach as people see it.
+// String describes the reach for people.
 func (r *Reach) String() string {
 	all := slices.Clone(r.Permissions)
 	for i := range r.Rules {
@@ -33,7 +33,7 @@ func (r *Reach) String() string {
 	return strings.Join(all, " and ")
 }
 
-// Effect is the decision of a standing answer for the calls that it covers.
+// Effect is what a standing answer decides about the calls that it covers.
 type Effect string
 
 // The effects of a standing answer.
@@ -42,42 +42,44 @@ const (
 	EffectDeny  Effect = "deny"
 )
 
-// StandingAnswer is an answer that outlives its question: it allows or denies the calls that
-// it covers until it ends or is revoked. It covers the calls of its rules, or those of its
-// permissions, or one exact call. An ended answer is kept as long as an engine may handle the
-// same decision again: otherwise the engine would make the answer anew.
+// StandingAnswer is an answer that outlives its question. Until it ends or is revoked, it allows or
+// denies the calls that it covers: the calls of its rules, those of its permissions, or one exact call.
+// An ended answer is kept as long as an engine may handle its decision again, because the engine would
+// otherwise make the answer anew.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
-	Effect    Effect `json:"effect,omitempty"` // empty means that the answer allows
+	Effect    Effect `json:"effect,omitempty"` // empty means allow
 	Scope     Scope  `json:"scope"`
 	SessionID string `json:"session_id,omitempty"` // the session whose calls the answer covers, in ScopeSession
 	Agent     string `json:"agent"`
 
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
-	// Call is the one exact call of an answer without rules and permissions; else nil.
+	// Call is the one exact call of an answer without rules and permissions. It is nil in all other
+	// answers.
 	Call *ExactCall `json:"call,omitempty"`
-	// Leave is set if the answer covers the calls of a session whose approver is away; else nil.
+	// Leave is set in the answer of a leave, which covers the calls of a session whose approver is away.
+	// It is nil in all other answers.
 	Leave *Leave `json:"leave,omitempty"`
-	// Limited means that each request in For may use the answer once. For has the pending_ids
-	// of detached requests. Uses is the number of uses that are left; UsedBy lists the past
-	// uses.
+	// Limited means that the answer has a limited number of uses: each request in For may use it once.
+	// For has the pending_ids of detached requests. Uses is the number of remaining uses, and UsedBy
+	// lists the past ones.
 	Limited bool     `json:"limited,omitempty"`
 	Uses    int      `json:"uses,omitempty"`
 	For     []string `json:"for,omitempty"`
 	UsedBy  []Use    `json:"used_by,omitempty"`
 
-	// DerivedFrom has the grant_ids of the grants from which this grant was shared. Revoking
-	// one of them revokes this grant too.
+	// DerivedFrom has the grant_ids of the grants from which this grant was shared. If one of them is
+	// revoked, this grant is revoked too.
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By By `json:"by"`
-	// Votes are the allows of all people, if several had to allow the request.
+	// Votes are the allows of all people, if several people had to allow the request.
 	Votes     []Vote    `json:"votes,omitempty"`
 	Question  string    `json:"question,omitempty"` // the pending_id of the answered request
 	Message   string    `json:"message,omitempty"`  // the message that the person wrote with the answer
 	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // the time at which the answer ends; zero means that it lasts until it is revoked
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the answer ends; zero means only when it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
 	Later     Later     `json:"-"`
@@ -88,15 +90,15 @@ type ExactCall struct {
 	Same     string `json:"same"` // the call's CallDigest
 	ToolName string `json:"tool_name"`
 	Title    string `json:"title,omitempty"` // the call's command, path, address or title, shortened for lists
-	// Contained means that the approval allows the call only contained, in exactly this
-	// Container. Without a Container, as an older nod stored it, the approval allows nothing.
+	// Contained means that the approval allows the call only contained, with exactly the limits in
+	// Container. An approval without Container, which only an older nod has stored, allows nothing.
 	Contained bool       `json:"contained,omitempty"`
 	Container *Container `json:"container,omitempty"`
 	Later     Later      `json:"-"`
 }
 
-// SameContainer reports whether the approvals c and o allow their call in a container with the same
-// limits, or both without a container.
+// SameContainer reports whether two approvals allow their calls in the same way: in containers with the
+// same limits, or both without a container.
 func (c *ExactCall) SameContainer(o *ExactCall) bool {
 	if c.Container == nil || o.Container == nil {
 		return c.Contained == o.Contained && c.Container == o.Container
@@ -108,7 +110,7 @@ func (c *ExactCall) SameContainer(o *ExactCall) bool {
 type Use struct {
 	PendingID string    `json:"pending_id"`
 	At        time.Time `json:"at"`
-	// Title is the call for people, shortened; set if the answer is a Leave.
+	// Title describes the call for people, shortened. Only the uses of a Leave have it.
 	Title string `json:"title,omitempty"`
 	Later Later  `json:"-"`
 }
@@ -116,12 +118,12 @@ type Use struct {
 // Denies reports whether the answer denies the calls that it covers.
 func (g *StandingAnswer) Denies() bool { return g.Effect == EffectDeny }
 
-// Live reports whether the answer is in force at the broker time now.
+// Live reports whether the answer is in force at the time now of the broker's clock.
 func (g *StandingAnswer) Live(now time.Time) bool {
 	return g.RevokedAt.IsZero() && (!g.Limited || g.Uses > 0) && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
 }
 
-// Reach describes the covered calls for people.
+// Reach describes, for people, the calls that the answer covers.
 func (g *StandingAnswer) Reach() string {
 	switch {
 	case g.Call != nil:
@@ -133,7 +135,7 @@ func (g *StandingAnswer) Reach() string {
 	return r.String()
 }
 
-// String returns the call as people see it: its tool and the short form of its payload.
+// String describes the call for people: its tool and a short form of its payload.
 func (c *ExactCall) String() string {
 	if c.Title == "" {
 		return c.ToolName
@@ -141,7 +143,7 @@ func (c *ExactCall) String() string {
 	return c.ToolName + "(" + c.Title + ")"
 }
 
-// Grants is a page of standing answers. In the store, each page has one answer.
+// Grants is a page of standing answers. A stored page has exactly one answer.
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`
@@ -149,12 +151,12 @@ type Grants struct {
 	Later  Later            `json:"-"`
 }
 
-// Revoke ends a grant. After the reply, no engine allows a new request by it.
+// Revoke ends a grant. After the reply, no engine allows a new request by the grant.
 type Revoke struct {
 	Type      string `json:"type"`
 	GrantID   string `json:"grant_id"`
 	SessionID string `json:"session_id,omitempty"` // the grant's session, in ScopeSession
 	Agent     string `json:"agent,omitempty"`      // the grant's agent, in ScopeAgent
-	// From is the approver who ends the grant; nil if nod's owner does.
+	// From is the approver who ends the grant. It is nil if nod's owner ends the grant.
 	From *From `json:"from,omitempty"`
 }

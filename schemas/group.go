@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Group is a list of approvers with a name, which can stand wherever the settings name people.
+// Group is a list of approvers with a name. The name can stand wherever the settings name people.
 type Group struct {
 	Name   string   `json:"name"`
 	People []string `json:"people,omitempty"` // the approvers' names
-	// OIDCGroups names groups at the issuer of connectors.web.oidc. Each person in one of them is
-	// an approver on the web, and a member of this group. For and MaxRisk limit these people as
-	// they do in Approver. For a person of several such groups, the first limits.
+	// OIDCGroups names groups at the issuer of connectors.web.oidc. Each person in one of them is an
+	// approver on the web, and a member of this group. For and MaxRisk limit these people, as in
+	// Approver. If a person is in several such groups, only the first group limits the person.
 	OIDCGroups []string    `json:"oidc_groups,omitempty"`
 	For        PolicyMatch `json:"for,omitzero"`
 	MaxRisk    Risk        `json:"max_risk,omitempty"`
 }
 
-// Limits returns an approver who may decide what the group's members by login may.
+// Limits returns an approver with the limits of the group's members by login.
 func (g *Group) Limits() Approver {
 	return Approver{Name: g.Name, For: g.For, MaxRisk: g.MaxRisk, ByLogin: true}
 }
 
-// Groups returns the configured groups.
+// Groups returns the groups in the settings.
 func (s *Settings) Groups() []Group {
 	if s.Approvers == nil {
 		return nil
@@ -30,8 +30,8 @@ func (s *Settings) Groups() []Group {
 	return s.Approvers.Groups
 }
 
-// Named returns the approvers that a list of names of people and groups names, each once, in the
-// order of the list. It leaves out unknown names.
+// Named returns the approvers in a list that names people and groups. It returns each approver once, in
+// the order of the list, and leaves out unknown names.
 func (s *Settings) Named(names []string) (all []Approver) {
 	add := func(name string) {
 		i := slices.IndexFunc(s.People(), func(a Approver) bool { return a.Name == name })
@@ -52,19 +52,19 @@ func (s *Settings) Named(names []string) (all []Approver) {
 	return all
 }
 
-// names reports whether a list of names of people and groups names an approver.
+// names reports whether an approver is in a list that names people and groups.
 func (s *Settings) names(list []string, name string) bool {
 	return slices.ContainsFunc(s.Named(list), func(a Approver) bool { return a.Name == name })
 }
 
-// Among reports whether a list of names of people and groups names an approver, or a group in
-// which the approver is by login.
+// Among reports whether an approver is in a list that names people and groups. An approver by login is in
+// the list only if the list names one of the approver's groups.
 func (s *Settings) Among(list []string, who *Approver) bool {
 	return slices.ContainsFunc(who.InGroups, func(g string) bool { return slices.Contains(list, g) }) || !who.ByLogin && s.names(list, who.Name)
 }
 
-// checkNames returns an error for a name in a list at the path at that is neither a person nor a
-// group of the settings.
+// checkNames returns an error for a name in a list that is neither a person nor a group of the settings.
+// The argument at is the path of the list.
 func (s *Settings) checkNames(at string, list []string) error {
 	for i, name := range list {
 		known := slices.ContainsFunc(s.People(), func(a Approver) bool { return a.Name == name }) ||
@@ -76,8 +76,8 @@ func (s *Settings) checkNames(at string, list []string) error {
 	return nil
 }
 
-// checkGroups returns an error for a group whose name is taken, or that names a person who is
-// no approver.
+// checkGroups returns an error for a group whose name is already used. It also returns an error for a
+// group that names a person who is no approver.
 func (s *Settings) checkGroups() error {
 	taken := map[string]bool{}
 	for _, a := range s.People() {

@@ -13,7 +13,7 @@ import (
 
 // refusals are the errors of Decode for the files in v1/golden/invalid.
 var refusals = map[string]string{
-	// A wrong type, or no message.
+	// These files have a wrong type, or are no message.
 	"ok-type":              `type: is "nod.v1.okay", but nod.v1.ok is expected`,
 	"request-array":        `request is not a JSON object`,
 	"request-foreign_type": `type: is "acme.event", but nod.v1.request is expected`,
@@ -25,7 +25,7 @@ var refusals = map[string]string{
 	"request-type_number":  `type: is missing or no string; it must be nod.v1.request`,
 	"settings-not_json":    `settings.json is not JSON: line 4, column 1: invalid character '}' looking for beginning of object key string`,
 
-	// A field is wrong.
+	// In these files, a field is wrong.
 	"answer-both":                   `cancelled: cannot go with an option_id`,
 	"answer-digest":                 `digest: must be 64 lower-case hexadecimal digits`,
 	"answer-input_array":            `updated_input: must be of type object, not array`,

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Later has the members of a stored object that this version of nod does not know, as JSON without
-// the braces: a later version wrote them. Load keeps them and Encode writes them again, so that
-// an older engine that changes a record or a grant loses none of its members. Every struct that engines
-// store and change has a Later. An unknown member may narrow what the object allows, so an engine
-// allows nothing by an object for which HasLater is true.
+// Later has those members of a stored object that this version of nod does not know, because a later
+// version has written them. It is JSON without the braces. Load keeps these members and Encode writes
+// them again, so that an older engine loses none of them when it changes a record or a grant. Every
+// struct that engines store and change has a Later. An engine allows nothing by an object for which
+// HasLater is true, because an unknown member may narrow what the object allows.
 type Later string
 
 var laterType = reflect.TypeFor[Later]()
 
-// HasLater reports whether a message, or a part of it, has members that this version of nod does
+// HasLater reports whether a message, or a part of a message, has members that this version of nod does
 // not know.
 func HasLater(message any) bool { return hasLater(reflect.ValueOf(message)) }
 
@@ -47,20 +47,20 @@ func hasLater(v reflect.Value) bool {
 	return false
 }
 
-// hasParts reports whether a value of this type may contain a Later.
+// hasParts reports whether values of this type may contain a Later.
 func hasParts(t reflect.Type) bool {
 	return t != timeType && t != rawType && (t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer)
 }
 
-// keepLater sets each Later in v, which encoding/json has decoded from data. It returns false if data
-// has parts that nod never writes, such as a name that occurs twice.
+// keepLater sets each Later in v, which encoding/json has already decoded from data. It returns false if
+// data has something that nod never writes, for example a name that occurs twice.
 func (p *plan) keepLater(data []byte, v reflect.Value) bool {
 	d := planDecoder{scanner{data: data}}
 	d.space()
 	return d.keep(p, v)
 }
 
-// keep is keepLater for the value at the current offset.
+// keep is keepLater for the JSON value at the current offset.
 func (d *planDecoder) keep(p *plan, v reflect.Value) bool {
 	for p.kind == planPointer && !v.IsNil() {
 		p, v = p.item, v.Elem()
@@ -80,7 +80,7 @@ func (d *planDecoder) keep(p *plan, v reflect.Value) bool {
 	return d.past()
 }
 
-// keepMembers is keep for the members of an object.
+// keepMembers is keepLater for the members of the object at the current offset.
 func (d *planDecoder) keepMembers(p *plan, v reflect.Value) bool {
 	var later bytes.Buffer
 	at := 0
@@ -110,7 +110,7 @@ func (d *planDecoder) keepMembers(p *plan, v reflect.Value) bool {
 	return ok
 }
 
-// each calls one at each item of a list or an object, up to its end.
+// each calls the function one at each item of a list or an object, until the list or object ends.
 func (d *planDecoder) each(end byte, one func() bool) bool {
 	d.space()
 	if d.next(end) {
@@ -131,7 +131,7 @@ func (d *planDecoder) each(end byte, one func() bool) bool {
 	}
 }
 
-// past moves past any valid value. Unlike skip, it has no limits.
+// past moves past any valid value. Unlike the method skip, it has no limits.
 func (d *planDecoder) past() bool {
 	for open := 0; ; {
 		switch d.peek() {

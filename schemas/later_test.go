@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// changed are the messages that engines store, read and write again.
+// changed returns the messages that engines store, read and write again.
 func changed() []any { return []any{new(Record), new(Grants), new(Session), new(FreezeState)} }
 
-// Every struct in a stored message keeps the members of a later version, and is written by a writer:
-// encoding/json would lose them.
+// Every struct in a stored message keeps the members of a later version. A writer encodes the struct,
+// because encoding/json would lose these members.
 func TestEveryStoredStructKeepsLaterMembers(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)
@@ -44,8 +44,8 @@ func TestEveryStoredStructKeepsLaterMembers(t *testing.T) {
 	assert.Greater(t, len(seen), 20)
 }
 
-// addMembers adds a member to each object of a JSON value, except in the agent's own request, and
-// counts them.
+// addMembers adds an unknown member to each object of a JSON value, and counts these members. It leaves
+// out the agent's own request.
 func addMembers(v any, n *int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -63,8 +63,8 @@ func addMembers(v any, n *int) {
 	}
 }
 
-// A stored message of a later version stays as it is if this version reads and writes it, wherever
-// its new members are, and whatever blanks and escapes it has.
+// If this version reads and writes a stored message of a later version, the message stays as it is. Its
+// new members may be in any object, and may have any white space and escapes.
 func TestLaterMembersAreKept(t *testing.T) {
 	for _, m := range changed() {
 		label := nouns()[reflect.TypeOf(m)].label
@@ -89,7 +89,8 @@ func TestLaterMembersAreKept(t *testing.T) {
 	}
 }
 
-// What an older engine replaces is gone with its members, and what it leaves alone keeps them.
+// If an older engine replaces an object, the object's unknown members are gone. Objects that the engine
+// does not replace keep their unknown members.
 func TestLaterMembersStayWithTheirObject(t *testing.T) {
 	var rec Record
 	require.NoError(t, Load(fmt.Appendf(nil, `{"type":"nod.v1.record","agent":"a","request":{},"digest":"d","tier":"request","risk":"low","deadline":"2026-01-02T03:04:05Z",
@@ -103,7 +104,7 @@ func TestLaterMembersStayWithTheirObject(t *testing.T) {
 	assert.Equal(t, Later(""), rec.Waiters[1].Later)
 }
 
-// Members that a client sends beside the known ones are not stored: only Load keeps them.
+// Unknown members that a client sends are not stored, because only Load keeps unknown members.
 func TestDecodeKeepsNoUnknownMembers(t *testing.T) {
 	var tree map[string]any
 	require.NoError(t, json.Unmarshal(golden(t, "session"), &tree))
@@ -116,8 +117,8 @@ func TestDecodeKeepsNoUnknownMembers(t *testing.T) {
 	assert.False(t, HasLater(&s))
 }
 
-// Nothing in an agent's own request hides later members or makes its record unreadable: many members,
-// escaped names, a name twice, or deep nesting.
+// Nothing in an agent's own request can hide the unknown members of its record or make the record
+// unreadable. The requests have many members, escaped names, repeated names, and deep nesting.
 func TestLaterMembersBesideAnyRequest(t *testing.T) {
 	many := []string{}
 	for i := range 40 {

@@ -13,9 +13,10 @@ const (
 	MaxLeaveCalls     = 200
 )
 
-// LeaveRequest lets a session go on while its approver is away: until the leave ends, nod allows the
-// session's tool calls up to MaxRisk that no rule decides and whose words and files nod knows. It never covers secrets, calls that a rule
-// denies or asks about, calls of high risk, questions, and permissions that a managed session lacks.
+// LeaveRequest lets a session go on while its approver is away. Until the leave ends, nod allows the
+// session's tool calls up to MaxRisk that no rule decides and whose words and files nod knows. A leave
+// never covers secrets, calls that a rule denies or asks about, calls of high risk, questions, or
+// permissions that a managed session lacks.
 type LeaveRequest struct {
 	Type       string `json:"type"`
 	SessionID  string `json:"session_id"`
@@ -25,16 +26,17 @@ type LeaveRequest struct {
 	MaxCalls   int    `json:"max_calls"`   // how many calls the leave allows; at most MaxLeaveCalls
 }
 
-// Leave is the part of a standing answer that a LeaveRequest made.
+// Leave is the part of a standing answer that is specific to a leave.
 type Leave struct {
 	MaxRisk  Risk `json:"max_risk"`
 	MaxCalls int  `json:"max_calls"`
-	// Freezes is the revision of the stored freezes when the leave began. Any freeze ends it.
+	// Freezes is the revision of the stored freezes at the beginning of the leave. Any later freeze ends
+	// the leave.
 	Freezes uint64 `json:"freezes,omitempty"`
 	Later   Later  `json:"-"`
 }
 
-// String describes the covered calls for people.
+// String describes, for people, the calls that the leave covers.
 func (l *Leave) String() string {
 	return fmt.Sprintf("calls up to risk %s that no rule decides", l.MaxRisk)
 }

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// LoggedRequest is what the log has about a request whose record is no longer kept. It is no
-// Prompt: nobody can answer it, and it has no grant that could end.
+// LoggedRequest is what the log has about a request whose record is no longer kept. Unlike a Prompt, it
+// cannot be answered, and it has no grant that could be ended.
 type LoggedRequest struct {
-	// Sequence is the place of the request's decision in the log, or of its question if the log
-	// has no decision.
+	// Sequence is the sequence of the request's decision in the log, or of its question if the log has no
+	// decision.
 	Sequence  uint64    `json:"sequence"`
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
@@ -17,26 +17,26 @@ type LoggedRequest struct {
 	ToolName  string    `json:"tool_name,omitempty"`
 	Digest    string    `json:"digest,omitempty"`
 	AskedAt   time.Time `json:"asked_at,omitzero"`
-	// Request is the request's bytes as the log has them, with Redacted marks in place of
-	// secrets. It is empty unless the settings had payloads logged.
+	// Request is the request's bytes as the log has them, with as many marks in place of secrets as
+	// Redacted says. It is empty if the settings did not have payloads logged.
 	Request  json.RawMessage `json:"request,omitempty"`
 	Redacted int             `json:"redacted,omitempty"`
-	// QuestionNotFound means that the engine did not find the request's question. It reads a
-	// bounded number of entries for it, so the log may have the question, and Request with it.
+	// QuestionNotFound means that the engine did not find the log entry of the question, which has the
+	// Request. The log may still have it, because the engine searches a limited number of entries.
 	QuestionNotFound bool `json:"question_not_found,omitempty"`
-	// Decided is nil if the log has no decision about the request.
+	// Decided is nil if no decision about the request was found in the log.
 	Decided *LoggedDecision `json:"decided,omitempty"`
-	// ReadTo is set if Decided is nil and the log was not read to its end: the time of the newest
-	// entry among which the decision was looked for.
+	// ReadTo is set if no decision was found and the search ended before the end of the log. It is the
+	// time of the newest entry that was searched.
 	ReadTo    time.Time   `json:"read_to,omitzero"`
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 	Run       *RunReport  `json:"run,omitempty"` // the report of a contained command, without the names of changed files
 }
 
-// Key returns the key of the record that the request had.
+// Key returns the key that the request's record had.
 func (l *LoggedRequest) Key() string { return Key(l.SessionID, l.PendingID) }
 
-// LoggedDecision is what the log has about a decision. It has no message, no option and no edited
+// LoggedDecision is what the log has about a decision. It lacks the message, the option and the edited
 // input.
 type LoggedDecision struct {
 	Outcome Outcome   `json:"outcome"`
@@ -44,8 +44,8 @@ type LoggedDecision struct {
 	At      time.Time `json:"at"`
 }
 
-// LogExtent says how far a Page of the log reaches, by the times at which entries were stored.
+// LogExtent says how far a page of the log reaches, by the times at which entries were stored.
 type LogExtent struct {
-	Begins  time.Time `json:"begins,omitzero"`  // the oldest entry of the log; zero if the log is empty
-	Reached time.Time `json:"reached,omitzero"` // the oldest entry that was read so far
+	Begins  time.Time `json:"begins,omitzero"`  // when the oldest entry of the log was stored; zero if the log is empty
+	Reached time.Time `json:"reached,omitzero"` // when the oldest entry that was read so far was stored
 }

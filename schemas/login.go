@@ -13,17 +13,17 @@ import (
 	"unicode"
 )
 
-// MaxLoginAge is the age of a Login at which it no longer counts. The connector then asks the
-// issuer again.
+// MaxLoginAge is the age from which on a Login no longer counts. The connector then asks the issuer
+// again.
 const MaxLoginAge = time.Minute
 
-// Login is a person's login at an issuer of OpenID Connect, as a connector has last checked it.
-// The issuer and the subject together are the person; all other fields may change.
+// Login is a person's login at an issuer of OpenID Connect, as a connector has last checked it. Issuer
+// and subject together identify the person. All other fields may change.
 type Login struct {
 	Issuer  string `json:"issuer"`
 	Subject string `json:"subject"`
 	Name    string `json:"name,omitempty"` // a display name, which identifies nobody
-	// Groups are the person's groups at the issuer, as far as the settings name them.
+	// Groups are those of the person's groups at the issuer that the settings name.
 	Groups    []string  `json:"groups,omitempty"`
 	CheckedAt time.Time `json:"checked_at"` // the time of the check, by the broker's clock
 	Later     Later     `json:"-"`
@@ -33,29 +33,28 @@ type Login struct {
 type OIDC struct {
 	Issuer   string `json:"issuer"`
 	ClientID string `json:"client_id"`
-	// ClientSecretFile or ClientSecretEnv names the file or the environment variable, on the
-	// machine of the web inbox, with the client's secret. Without a secret the client is public,
-	// and PKCE alone protects the code.
+	// ClientSecretFile or ClientSecretEnv names the file or the environment variable with the client's
+	// secret, on the machine of the web inbox. Without a secret the client is public, and only PKCE
+	// protects the code.
 	ClientSecretFile string `json:"client_secret_file,omitempty"`
 	ClientSecretEnv  string `json:"client_secret_env,omitempty"`
-	// Scopes are requested beside openid; nil means DefaultScopes.
+	// Scopes are requested in addition to openid. Nil means DefaultScopes.
 	Scopes []string `json:"scopes,omitzero"`
-	// UserClaim is the claim that identifies a person; empty means sub. No other claim is
-	// certain to stay with its person. An e-mail address counts only if the issuer has verified
-	// it.
+	// UserClaim is the claim that identifies a person. Empty means sub, the only claim that is certain to
+	// stay with its person. An e-mail address counts only if the issuer has verified it.
 	UserClaim   string `json:"user_claim,omitempty"`
 	NameClaim   string `json:"name_claim,omitempty"`   // the claim with the display name; empty means name
 	GroupsClaim string `json:"groups_claim,omitempty"` // the claim with the groups; empty means groups
-	// Consent makes the issuer show its page of consent at each login. By the standard, an issuer
-	// gives no refresh token without this page. Nil means true.
+	// Consent makes the issuer show its page of consent at each login. By the standard, an issuer gives a
+	// refresh token only after this page. Nil means true.
 	Consent *bool  `json:"consent,omitempty"`
 	Label   string `json:"label,omitempty"` // the issuer's name on the login button; empty means its host
 }
 
-// DefaultScopes are the scopes that are requested beside openid if the settings name none.
+// DefaultScopes are the scopes that are requested in addition to openid if the settings name none.
 var DefaultScopes = []string{"profile", "offline_access"}
 
-// The default claims.
+// The claims that nod uses by default, and those of an e-mail address.
 const (
 	ClaimSubject  = "sub"
 	claimName     = "name"
@@ -64,8 +63,8 @@ const (
 	ClaimVerified = "email_verified"
 )
 
-// User, DisplayName and Groups return the names of the claims that identify a person, name the
-// person, and list the person's groups.
+// User, DisplayName and Groups return the names of three claims: the claim that identifies a person, the
+// claim with the person's name, and the claim with the person's groups.
 func (o *OIDC) User() string        { return cmp.Or(o.UserClaim, ClaimSubject) }
 func (o *OIDC) DisplayName() string { return cmp.Or(o.NameClaim, claimName) }
 func (o *OIDC) Groups() string      { return cmp.Or(o.GroupsClaim, claimGroups) }
@@ -79,9 +78,8 @@ func (o *OIDC) Title() string {
 	return u.Host
 }
 
-// UserID returns the identity on the web of the person whose claim UserClaim has this value.
-// Identities of different issuers, subjects and claims differ, and none of them is an identity
-// of a login link.
+// UserID returns the web identity of the person whose claim UserClaim has this value. Different issuers,
+// claims and values give different identities. None of them can be an identity of a login link.
 func (o *OIDC) UserID(value string) string { return o.userPrefix() + value }
 
 func (o *OIDC) userPrefix() string {
@@ -91,13 +89,13 @@ func (o *OIDC) userPrefix() string {
 	return o.Issuer + "|" + o.User() + "="
 }
 
-// IsLoginUser reports whether a web identity has the form of OIDC.UserID. Only a person who has
-// logged in at an issuer has such an identity.
+// IsLoginUser reports whether a web identity has the form of OIDC.UserID, which only people with a login
+// at an issuer have.
 func IsLoginUser(userID string) bool {
 	return strings.Contains(userID, "|") && (strings.HasPrefix(userID, "https://") || strings.HasPrefix(userID, "http://"))
 }
 
-// OIDC returns the settings of logins at an issuer, or nil.
+// OIDC returns the settings for logins at an issuer. It returns nil if there are none.
 func (s *Settings) OIDC() *OIDC {
 	if s.Connectors.Web == nil {
 		return nil
@@ -105,15 +103,16 @@ func (s *Settings) OIDC() *OIDC {
 	return s.Connectors.Web.OIDC
 }
 
-// vouches reports whether the issuer of the settings can have vouched for a person of the web
-// inbox. It does not check the age of the login.
+// vouches reports whether a person's identity in the web inbox agrees with the person's login, and this
+// login is of the issuer in the settings. It does not check the age of the login.
 func (s *Settings) vouches(from *From) bool {
 	o, l := s.OIDC(), from.Login
 	return o != nil && l != nil && l.Issuer == o.Issuer && l.Subject != "" && strings.HasPrefix(from.UserID, o.userPrefix()) &&
 		(o.User() != ClaimSubject || from.UserID == o.UserID(l.Subject))
 }
 
-// Wanted returns those of a person's groups at the issuer that the settings name, each once.
+// Wanted returns those of a person's groups at the issuer that the settings name. It returns each group
+// once.
 func (s *Settings) Wanted(groups []string) (wanted []string) {
 	has := make(map[string]bool, len(groups))
 	for _, g := range groups {
@@ -130,7 +129,7 @@ func (s *Settings) Wanted(groups []string) (wanted []string) {
 	return wanted
 }
 
-// memberOf returns the groups of the settings in which a login is, in their order.
+// memberOf returns the groups of the settings to which a login belongs, in the order of the settings.
 func (s *Settings) memberOf(l *Login) (all []Group) {
 	for _, g := range s.Groups() {
 		if slices.ContainsFunc(g.OIDCGroups, func(name string) bool { return slices.Contains(l.Groups, name) }) {
@@ -140,8 +139,8 @@ func (s *Settings) memberOf(l *Login) (all []Group) {
 	return all
 }
 
-// member returns the approver that a person is who has logged in at the issuer and is in one of
-// the groups of the settings. The first of these groups limits what the person may decide.
+// member returns the approver for a person who has logged in at the issuer and belongs to a group of the
+// settings. If the person belongs to several groups, the first limits what the person may decide.
 func (s *Settings) member(from *From) (Approver, bool) {
 	of := s.memberOf(from.Login)
 	name := from.Login.approverName()
@@ -165,13 +164,13 @@ func groupNames(all []Group) []string {
 }
 
 const (
-	maxShownName    = 48 // in characters
+	maxShownName    = 48 // both limits are in characters
 	maxShownSubject = 40
 )
 
-// approverName returns the name under which the person's answers are shown and counted. It
-// contains the subject, because two people may have the same display name, and may choose it. No
-// character of it controls a terminal or the direction of text.
+// approverName returns the name under which nod shows and counts the person's answers. It contains the
+// subject, because people may choose their display names, and two people may have the same one. It
+// contains no characters that control a terminal or the direction of text.
 func (l *Login) approverName() string {
 	shown := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == '(' || r == ')' || r == '@' {
@@ -185,14 +184,15 @@ func (l *Login) approverName() string {
 	subject := l.Subject
 	if len(subject) > maxShownSubject || strings.ContainsFunc(subject, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		sum := sha256.Sum256([]byte(subject))
-		subject = "…" + hex.EncodeToString(sum[:12]) // a subject that is shown whole has no such character
+		subject = "…" + hex.EncodeToString(sum[:12]) // the character … marks a shortened subject, because a subject that is shown whole cannot contain it
 	}
 	return strings.TrimSpace(strings.TrimSpace(shown) + " (" + subject + ")")
 }
 
-// tellsLoginsApart reports whether each of approvers.people has an identity by the subject at the
-// issuer. A person without such an identity, or with one by a claim that the person can change, may
-// also be a member of a group by login, and would count as two people.
+// tellsLoginsApart reports whether each person in approvers.people has an identity by the subject at the
+// issuer. A person without such an identity could also be a member of a group by login, and would then
+// count as two people. An identity by another claim does not help, because the person may be able to
+// change that claim.
 func (s *Settings) tellsLoginsApart() bool {
 	o := s.OIDC()
 	return o != nil && (o.User() == ClaimSubject || len(s.People()) == 0) && !slices.ContainsFunc(s.People(), func(a Approver) bool {
@@ -200,8 +200,8 @@ func (s *Settings) tellsLoginsApart() bool {
 	})
 }
 
-// CountsApart returns FORBIDDEN if an approver may be the same person as another one of the
-// settings, so that conditions about several people cannot count the approver.
+// CountsApart returns FORBIDDEN if the approver might be the same person as another approver of the
+// settings. Conditions about several people then cannot count the approver.
 func (s *Settings) CountsApart(who *Approver) error {
 	if !who.ByLogin || s.tellsLoginsApart() {
 		return nil
@@ -209,7 +209,7 @@ func (s *Settings) CountsApart(who *Approver) error {
 	return Errorf(CodeForbidden, "nod cannot tell whether %s is one of approvers.people: give each of these people an identity at %s by its subject (user_claim sub), or name this person there", who.Name, s.OIDC().Issuer)
 }
 
-// couldAllow reports whether a member of the group by login could allow under a rule.
+// couldAllow reports whether a member of the group by login could allow a request under a rule.
 func (s *Settings) couldAllow(g *Group, c *Confirm, accepts func(Identity) bool) bool {
 	who := g.Limits()
 	return len(g.OIDCGroups) > 0 && who.UpTo(c.Risk) && accepts(Identity{Connector: ConnectorWeb}) &&
@@ -217,13 +217,13 @@ func (s *Settings) couldAllow(g *Group, c *Confirm, accepts func(Identity) bool)
 		(c.Votes < 2 && !c.NotRequester || s.tellsLoginsApart())
 }
 
-// ByLogin reports whether a group of the settings has members by their login.
+// ByLogin reports whether some group of the settings has members by login.
 func (s *Settings) ByLogin() bool {
 	return slices.ContainsFunc(s.Groups(), func(g Group) bool { return len(g.OIDCGroups) > 0 })
 }
 
-// checkLogins returns an error for an issuer that cannot be trusted, and for groups and
-// identities at an issuer that the settings do not have.
+// checkLogins returns an error for an issuer whose settings are not safe. It also returns an error for
+// groups and identities at an issuer that the settings do not name.
 func (s *Settings) checkLogins() error {
 	o := s.OIDC()
 	if o != nil {

@@ -23,7 +23,7 @@ func TestTheNameOfALoginControlsNoTerminal(t *testing.T) {
 	}
 }
 
-// An empty list of scopes asks for no scope beside openid, and is not the same as no list.
+// An empty list of scopes means that only openid is requested. A missing list means DefaultScopes.
 func TestAnEmptyListOfScopesStays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{`{"scopes":[]}`: {}, `{}`: nil, `{"scopes":["a"]}`: {"a"}} {

@@ -3,7 +3,7 @@ package schemas
 // Message is one row of the table of messages.
 type Message struct {
 	Type    string     // the message's type, such as TypeRequest
-	Subject string     // the pattern of the message's subject; for a reply, the pattern of its request's subject
+	Subject string     // the pattern of the message's subject or, for a reply, of its request's subject
 	From    string     // the sender
 	To      string     // the receiver
 	How     string     // one of the How constants
@@ -11,7 +11,7 @@ type Message struct {
 	New     func() any // returns a pointer to an empty struct of the message
 }
 
-// How a message travels.
+// The ways in which a message travels.
 const (
 	HowRequest = "request-reply" // the sender waits for the reply
 	HowReply   = "reply"         // the message is the reply to a request on this subject
@@ -21,9 +21,9 @@ const (
 	HowStored  = "stored"        // the message is kept in a stream or a bucket
 )
 
-// Messages lists every message with each of its subjects, roughly in the order in which a
-// request uses them. A message on several subjects has several rows. Timers have no row,
-// because this package has no struct for them.
+// Messages lists every message with each of its subjects, roughly in the order in which a request uses
+// them. A message on several subjects has several rows. Timers have no row, because this package has no
+// struct for them.
 func Messages() []Message {
 	var all []Message
 	for _, row := range table() {
@@ -32,8 +32,7 @@ func Messages() []Message {
 	return all
 }
 
-// row is an endpoint, with its request and its possible replies, or a single message without an
-// endpoint.
+// row is an endpoint with its request and its possible replies, or a single message without an endpoint.
 type row interface{ rows() []Message }
 
 func (m Message) rows() []Message { return []Message{m} }

@@ -44,21 +44,21 @@ func TestEveryQuestionHasItsReply(t *testing.T) {
 	}
 }
 
-// Messages makes its patterns by the functions that return subjects. This test checks that
-// Messages uses each of these functions, and that Tokens finds the placeholders of each pattern.
+// Messages makes its patterns with the functions that return subjects. The test checks that Messages uses
+// each of these functions, and that Tokens finds the placeholders of each pattern.
 func TestEverySubjectIsListed(t *testing.T) {
 	source := string(mustRead(t, "messages.go")) + string(mustRead(t, "endpoints.go"))
 	functions := regexp.MustCompile(`func (\w+Subject)\(`).FindAllStringSubmatch(string(mustRead(t, "subjects.go")), -1)
 	require.NotEmpty(t, functions)
 	for _, f := range functions {
 		if f[1] == "TimerSubject" || f[1] == "DueSubject" {
-			continue // timers carry no message
+			continue // this package has no message for timers
 		}
 		assert.Contains(t, source, f[1]+"(", "%s has no row", f[1])
 	}
 	for _, m := range Messages() {
 		if !strings.HasPrefix(m.Subject, prefix) || strings.HasSuffix(m.Subject, ">") && !strings.Contains(m.Subject, "<") {
-			continue // some rows have a bucket's key instead of a subject, and Error may be the reply on any subject
+			continue // these rows have a bucket's key in place of a subject, or are replies on any subject
 		}
 		subject := strings.NewReplacer("<", "", ">", "").Replace(m.Subject)
 		tokens := strings.Split(strings.TrimPrefix(subject, prefix), ".")

@@ -2,9 +2,8 @@ package schemas
 
 import "slices"
 
-// Nearest returns the known name that a mistyped word most likely means, or "" if no name is
-// near. Two letters may be wrong, missing, added or swapped; in a short word only one letter
-// may be.
+// Nearest returns the known name that a mistyped word most likely means, or "" if no name is similar. Two
+// letters may be wrong, missing, added or swapped, but only one in a word of fewer than six letters.
 func Nearest(word string, known []string) string {
 	best, least := "", 3
 	if len(word) < 6 {
@@ -18,8 +17,8 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// distance returns the number of edits from a to b: a byte added, removed, replaced, or swapped
-// with its neighbour.
+// distance returns the number of edits that turn a into b. An edit adds, removes or replaces a byte, or
+// swaps two neighbours.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return max(len(a), len(b))

@@ -9,7 +9,7 @@ type Notice struct {
 	Text      string     `json:"text"`
 }
 
-// NoticeKind is the topic of a Notice.
+// NoticeKind says what a Notice is about.
 type NoticeKind string
 
 // The kinds of notice.
@@ -17,19 +17,19 @@ const (
 	NoticeShown         NoticeKind = "shown"
 	NoticeUndeliverable NoticeKind = "undeliverable"
 	NoticeAsked         NoticeKind = "asked"   // the session shows the request of a background session
-	NoticeDecided       NoticeKind = "decided" // a request that the session shows for a background session was decided
+	NoticeDecided       NoticeKind = "decided" // a request that the session showed for a background session was decided
 	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
 )
 
-// Notices are the notices that nod keeps for a session whose agent is not always connected, such as
-// one that asks through hooks. Of the kind NoticeShown nod keeps none.
+// Notices are the notices that nod keeps for a session whose agent is not always connected, such as an
+// agent that asks through hooks. nod keeps no notice of the kind NoticeShown.
 type Notices struct {
 	Type    string   `json:"type"`
 	Notices []Notice `json:"notices"` // oldest first, at most MaxNotices
-	// Taken is the number of those that the agent has taken. Only the store has it.
+	// Taken is the number of these notices that the agent has already taken. Only the stored form has it.
 	Taken int `json:"taken,omitempty"`
 }
 
-// MaxNotices is the largest number of notices that nod keeps for a session. A further one replaces the
-// oldest.
+// MaxNotices is the greatest number of notices that nod keeps for a session. A further notice replaces
+// the oldest.
 const MaxNotices = 20

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// number reads a number. It refuses numbers that RFC 8785 would change: an integer beyond
-// ±2^53, or a number that a double cannot hold exactly.
+// number reads a number. It refuses numbers that RFC 8785 would change: integers beyond ±2^53, and
+// numbers that a double cannot hold exactly.
 func (r *reader) number() (json.Number, *fault) {
 	start := r.at
 	for r.at < len(r.data) && strings.IndexByte("+-.0123456789eE", r.data[r.at]) >= 0 {
@@ -27,16 +27,15 @@ func (r *reader) number() (json.Number, *fault) {
 	return json.Number(literal), nil
 }
 
-// decimal is a number's exact value, ±0.digits × 10^exponent. Equal numbers have equal
-// decimals.
+// decimal is the exact value of a number, ±0.digits × 10^exponent. Equal numbers have equal decimals.
 type decimal struct {
 	negative bool
 	digits   string
 	exponent int
 }
 
-// decimalOf returns the value of a JSON number. An exponent that overflows an int makes a
-// number that is zero, or too large or too small for any double.
+// decimalOf returns the value of a JSON number. If the exponent overflows an int, no double can hold the
+// number, unless it is zero.
 func decimalOf(literal string) decimal {
 	var d decimal
 	literal, d.negative = strings.CutPrefix(literal, "-")
@@ -47,7 +46,7 @@ func decimalOf(literal string) decimal {
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
 	if digits == "" {
-		return decimal{} // minus zero is zero
+		return decimal{} // minus zero equals zero
 	}
 	d.exponent, _ = strconv.Atoi(exponent)
 	d.exponent += len(whole) - (len(whole) + len(fraction) - len(digits))

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oracleLoader gives the embedded schemas to the library with which the test compares nod's
+// oracleLoader gives the embedded schemas to a library, with which the test compares nod's own
 // validation.
 type oracleLoader struct{}
 
@@ -45,8 +45,8 @@ func oracle(t testing.TB) *jsonschema.Compiler {
 	return c
 }
 
-// nod's own validation and a complete implementation of JSON Schema give the same verdict on
-// samples of all messages: valid ones, invalid ones, and random changes of both.
+// nod's own validation and a complete implementation of JSON Schema accept and refuse the same samples of
+// all messages. The samples are valid messages, invalid ones, and random changes of both.
 func TestValidationAgreesWithAnotherImplementation(t *testing.T) {
 	other := oracle(t)
 	random := rand.New(rand.NewPCG(20, 26))
@@ -130,8 +130,7 @@ func mutated(r *rand.Rand, v any) any {
 	return v
 }
 
-// A channel's schema with an unknown keyword is refused, because nod would not check the
-// keyword.
+// A channel's schema with an unknown keyword is refused, because nod would not check that keyword.
 func TestAnUnknownKeywordIsRefused(t *testing.T) {
 	for keyword, reason := range map[string]string{
 		`{"type":"object","uniqueItems":true}`: "uniqueItems", `{"type":"text"}`: "no type of JSON", `{"format":"uri","type":"string"}`: "no format",

@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// Pairing finds out a person's identity on a channel: nod shows a code to its owner, and the
-// person sends the code on the channel. The channel's connector claims the pairing for the
-// identity that sent the code. A pairing gives no access: nod's owner must add the identity to
-// the settings.
+// Pairing finds a person's identity on a channel. nod shows a code to its owner, and the person sends
+// this code on the channel. The channel's connector then claims the pairing for the identity that sent
+// the code. A pairing gives no access, because nod's owner must still add the identity to the settings.
 type Pairing struct {
 	Type string `json:"type"`
-	// Connector is the channel on which the code is expected. A claim leaves Connector empty,
-	// because the claim's subject names the channel.
+	// Connector is the channel on which the code is expected. It is empty in a claim, because the claim's
+	// subject names the channel.
 	Connector string `json:"connector,omitempty"`
-	// Code is the code to expect or, in a claim, the code that was sent. The store has only its
-	// hash, and no reply has it.
+	// Code is the expected code or, in a claim, the code that the person sent. The store has only the
+	// code's hash, and no reply has the code.
 	Code string `json:"code,omitempty"`
-	// From is the identity that sent the code, in a claim; in a reply it is the identity that
-	// has claimed the pairing, or nil.
+	// In a claim, From is the identity that sent the code. In a reply, it is the identity that has
+	// claimed the pairing, or nil if there is none.
 	From     *From     `json:"from,omitempty"`
 	CodeHash string    `json:"code_hash,omitempty"`
 	Tries    int       `json:"tries,omitempty"` // the number of wrong codes so far

@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A struct and its schema must have the same fields. The schema must require exactly the fields
-// that Go always writes (no omitempty, no omitzero). A list or a pointer that Go always writes
-// may be null, because Go writes nil as null. An enum must have the constants of its Go type.
+// A struct and its schema must have the same fields. The schema must require exactly those fields that Go
+// always writes, which have neither omitempty nor omitzero. If Go always writes a list or a pointer, the
+// schema must accept null, because Go writes nil as null. An enum must list the constants of its Go type.
 func TestSchemasMatchTheStructs(t *testing.T) {
 	p := parity{T: t, docs: readSchemas(t), constants: readConstants(t)}
 	for _, m := range Messages() {
@@ -54,8 +54,8 @@ func TestEveryMessageTypeHasASchemaSampleAndRow(t *testing.T) {
 	assert.ElementsMatch(t, expected, slices.Collect(maps.Keys(docs)), "a schema for each type and no other")
 }
 
-// Decode replaces each $ref by its target, so only annotations may stand beside a $ref. The
-// schema of settings.json refers to no other file, because it is published alone.
+// Only annotations may stand beside a $ref, because Decode replaces a $ref by its target. The schema of
+// settings.json may refer to no other file, because it is published alone.
 func TestReferencesStandAlone(t *testing.T) {
 	for file, doc := range readSchemas(t) {
 		walk(doc, func(node map[string]any) {
@@ -113,7 +113,7 @@ type parity struct {
 	constants map[string][]string
 }
 
-// A schemaNode is a schema, with the file that its references are relative to.
+// schemaNode is a part of a schema, with the file to which its references are relative.
 type schemaNode struct {
 	file string
 	node map[string]any
@@ -182,13 +182,13 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 	for name, field := range fields {
 		node, ok := properties[name].(map[string]any)
 		if !ok {
-			continue // another check reports a missing field
+			continue // a missing field is reported by another check
 		}
 		if field.always {
 			always = append(always, name)
 		}
 		types, listed := node["type"].([]any)
-		if listed { // a list of types means a nullable type
+		if listed { // a list of types stands for a type that also accepts null
 			assert.Equal(p, "null", types[1], "%s.%s", path, name)
 			assert.True(p, field.always, "%s.%s: Go never writes it as null", path, name)
 		} else if field.always {
@@ -202,7 +202,7 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 
 type jsonField struct {
 	typ    reflect.Type
-	always bool // Go writes the field even if the value is empty
+	always bool // Go writes the field even if its value is empty
 }
 
 func jsonFields(t testing.TB, v any) map[string]jsonField {
@@ -233,8 +233,8 @@ func readSchemas(t testing.TB) map[string]map[string]any {
 	return docs
 }
 
-// readConstants reads the string constants of each type from the source, because reflection
-// does not know them. The untyped Type… constants are "message types".
+// readConstants reads the string constants of each type from the source code, because reflection does not
+// know constants. The untyped Type… constants have the key "message types".
 func readConstants(t testing.TB) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

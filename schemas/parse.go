@@ -8,12 +8,11 @@ import (
 	"unicode/utf16"
 )
 
-// parse turns data, which must be a syntactically valid JSON object, into the maps and slices
-// that a schema validates. It refuses input that JSON readers interpret differently: duplicate
-// names, a field's name in another case (encoding/json would take it for the field), halves of
-// surrogate pairs, and numbers that RFC 8785 would change. With such input,
-// a person could read one text and the host could run another. parse also refuses nesting
-// deeper than maxDepth; 0 means no limit.
+// parse turns data, which must be a syntactically valid JSON object, into the maps and slices that a
+// schema validates. It refuses input that JSON readers interpret in different ways, because a person
+// could then read one text and the host run another. Such input has repeated names, a field's name in
+// another case (which encoding/json accepts as the field), halves of surrogate pairs, or numbers that RFC
+// 8785 would change. parse also refuses nesting deeper than maxDepth; 0 means no limit.
 func parse(data []byte, s *schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(s, 1)
@@ -29,8 +28,8 @@ type reader struct {
 	maxDepth int
 }
 
-// A fault is an error in the input. Its path grows, from the innermost step outwards, as the
-// parsing functions return.
+// fault is an error in the input. Its path begins at the innermost part, and each parsing function that
+// returns the fault puts its own part in front.
 type fault struct {
 	path string
 	text string
@@ -117,8 +116,8 @@ func (r *reader) array(s *schema, depth int) ([]any, *fault) {
 	return array, nil
 }
 
-// enter skips the bracket or comma before the next member or item and returns true. If no
-// member or item follows, it skips the closing bracket and returns false.
+// enter moves to the next member or item and returns true. If there is none, it moves past the closing
+// bracket and returns false.
 func (r *reader) enter(closing byte) bool {
 	r.at = skipSpace(r.data, r.at)
 	if r.data[r.at] != closing {
@@ -162,9 +161,9 @@ func (r *reader) string() (string, *fault) {
 	return s, nil
 }
 
-// halfSurrogate reports whether literal has a \u escape of a surrogate without its other half.
-// encoding/json reads every such half as U+FFFD, so texts that other JSON readers distinguish
-// would look and hash the same.
+// halfSurrogate reports whether literal has a \u escape of one half of a surrogate pair without the other
+// half. encoding/json reads every such half as U+FFFD, so texts that other JSON readers distinguish would
+// look the same and have the same digest.
 func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
 		if literal[i] != '\\' {
@@ -184,7 +183,7 @@ func halfSurrogate(literal string) bool {
 	return false
 }
 
-// escaped returns the code unit of an escape "uXXXX" at the start of text, or -1 for any other
+// escaped returns the code unit of an escape "uXXXX" at the start of text. It returns -1 for any other
 // escape.
 func escaped(text string) rune {
 	if text[0] != 'u' {
@@ -197,8 +196,8 @@ func escaped(text string) rune {
 	return rune(n)
 }
 
-// fieldsOf returns the properties that a schema names for an object, or nil for a free-form
-// object. If the schema also allows null, its properties are under "then".
+// fieldsOf returns the properties that a schema lists for an object, or nil for an object with free
+// names. If the schema also accepts null, its properties are under "then".
 func fieldsOf(s *schema) map[string]*schema {
 	switch {
 	case s == nil:
@@ -210,8 +209,8 @@ func fieldsOf(s *schema) map[string]*schema {
 	}
 }
 
-// otherCase returns the field whose name differs from name only in case, or "". encoding/json
-// would fill that field.
+// otherCase returns the field whose name differs from name only in case, or "" if there is none.
+// encoding/json would set that field.
 func otherCase(fields map[string]*schema, name string) string {
 	for field := range fields {
 		if strings.EqualFold(field, name) {
@@ -228,7 +227,7 @@ func skipSpace(data string, i int) int {
 	return i
 }
 
-// step returns a member's name as a part of a path, quoted if it is not a plain id.
+// step returns a member's name as a part of a path. It quotes a name that is not a plain id.
 func step(name string) string {
 	if ValidID(name) {
 		return "." + name
@@ -236,7 +235,7 @@ func step(name string) string {
 	return "[" + quote(name) + "]"
 }
 
-// quote quotes a text that an agent chose, on one line and cut to 64 bytes.
+// quote quotes a text from an agent on one line, and cuts it to 64 bytes.
 func quote(s string) string { return strconv.Quote(short(s, 64)) }
 
 func short(s string, most int) string {

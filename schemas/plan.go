@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// A plan decodes the usual form of a value in one pass: it checks syntax and schema while it
-// fills the struct. A plan never refuses a value. Instead it reports that the value needs the
-// full check, by encoding/json and the JSON Schema. The full check accepts the value or
-// describes its error. The full check accepts every value that a plan accepts, with the same
-// result (FuzzPlansAgreeWithTheFullCheck).
+// A plan decodes the usual form of a value in one pass: it checks syntax and schema while it fills the
+// struct. A plan never refuses a value. If it cannot decode a value, it leaves the value to the full
+// check by encoding/json and the JSON Schema, which accepts the value or describes its error. Every value
+// that a plan accepts, the full check accepts with the same result (FuzzPlansAgreeWithTheFullCheck).
 type plan struct {
 	kind    planKind
 	typ     reflect.Type
 	fields  []planField // the fields of a struct, in the order of its definition
-	later   int         // the index of a struct's Later; -1 if it has none
-	require uint64      // a bit for each field that must be there
-	item    *plan       // the plan for the items of a list, or for a pointer's target
-	null    bool        // null is accepted, for a nil list or pointer
+	later   int         // the index of the struct's field Later; -1 if it has none
+	require uint64      // has a bit for each field that a message must have
+	item    *plan       // the plan for the items of a list, or for the target of a pointer
+	null    bool        // the plan accepts null, as a nil list or pointer
 
-	// The limits that the schema sets; a plan without a schema has none.
+	// These limits come from the schema. A plan without a schema has none.
 	checked            bool
 	minLength          int // in characters for a text, in items for a list
 	maxLength          int // 0 means no limit
@@ -54,7 +53,8 @@ type planField struct {
 	plan  *plan
 }
 
-// maxPlanFields is the number of bits that count a struct's fields.
+// maxPlanFields is the greatest number of fields of a struct, which is the number of bits in
+// plan.require.
 const maxPlanFields = 64
 
 var (
@@ -62,8 +62,8 @@ var (
 	rawType  = reflect.TypeFor[json.RawMessage]()
 )
 
-// newPlan returns the plan for a type, with the checks of a schema unless the schema is nil.
-// It returns nil if the type or the schema has a part that plans do not know.
+// newPlan returns the plan for a type. If s is not nil, the plan checks values by this schema. newPlan
+// returns nil if the type or the schema has a part that plans do not support.
 func newPlan(t reflect.Type, s *schema) *plan {
 	p := &plan{typ: t, later: -1, checked: s != nil}
 	if s != nil {
@@ -94,7 +94,7 @@ func newPlan(t reflect.Type, s *schema) *plan {
 	return p
 }
 
-// setKind sets the kind for a type. It returns false for a type that plans do not know.
+// setKind sets the plan's kind for a type. It returns false for a type that plans do not support.
 func (p *plan) setKind(t reflect.Type) bool {
 	switch t {
 	case timeType:
@@ -172,8 +172,8 @@ func (p *plan) addFields(t reflect.Type, s *schema) bool {
 	return true
 }
 
-// field returns the index of the field with a name, or -1. It looks from the index next on,
-// because most messages have their fields in order.
+// field returns the index of the field with this name, or -1. It begins at the index next, because most
+// messages have their fields in order.
 func (p *plan) field(name string, next int) int {
 	for i := range p.fields {
 		at := next + i
@@ -187,12 +187,11 @@ func (p *plan) field(name string, next int) int {
 	return -1
 }
 
-// limit copies the limits of a schema. It returns the schema with the remaining rules for the
-// value: if the value is an object or null, the schema of the object, and otherwise s. ok is
-// false if the schema has a keyword that plans do not know. References are resolved already:
-// see compiler.
+// limit copies the limits of a schema into the plan. It returns the schema with the remaining rules: s
+// itself or, if the value may be an object or null, the schema of the object. ok is false if the schema
+// has a keyword that plans do not support. The compiler has already replaced all references.
 func (p *plan) limit(s *schema) (_ *schema, ok bool) {
-	if s.Then != nil { // the schema of an object or null
+	if s.Then != nil { // the value may be null, or an object with the schema in Then
 		if !s.Type.are("null", "object") || s.If == nil || !s.If.Type.are("object") {
 			return nil, false
 		}
@@ -227,7 +226,7 @@ func (p *plan) limit(s *schema) (_ *schema, ok bool) {
 	return s, true
 }
 
-// addText adds a value to the texts that are accepted, if it is a text.
+// addText adds a text to the accepted texts. It returns false if value is no text.
 func (p *plan) addText(value any) bool {
 	text, ok := value.(string)
 	if ok {
@@ -243,8 +242,8 @@ func bound(n *int64) (_ int64, set bool) {
 	return *n, true
 }
 
-// The method are reports whether t consists of these types, in the order in which types sort
-// them.
+// The method are reports whether t consists of exactly these types, which must be in the order in which
+// types are sorted.
 func (t types) are(names ...string) bool { return slices.Equal(t, names) }
 
 // matches reports whether the schema requires the type that the plan's kind checks.
@@ -265,7 +264,7 @@ func (p *plan) matches(s *schema) bool {
 	case planList:
 		return s.Type.are("array") || s.Type.are("null", "array")
 	case planPointer:
-		return true // the target's plan has the schema
+		return true // the plan of the target has the schema
 	}
 	return false
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The plans of each message decode the message's golden file. Messages with settings are excepted:
-// this package has no struct for the settings of channels.
+// The plans of each message decode the message's golden file. This does not hold for messages with
+// settings, because this package has no struct for the settings of channels.
 func TestPlansDecodeEveryMessage(t *testing.T) {
 	for _, m := range Messages() {
 		if m.Type == TypeSettingsState {
@@ -41,8 +41,7 @@ func TestPlansDecodeEveryMessage(t *testing.T) {
 
 var notPlanned = map[string]bool{"settings.json": true, "settings_state.json": true}
 
-// agree requires that the full check accepts every value that a plan accepts, with the same
-// result.
+// agree requires that the full check accepts data if a plan accepts it, with the same result.
 func agree(t testing.TB, data []byte, message reflect.Type) {
 	t.Helper()
 	n := nouns()[message]
@@ -58,8 +57,8 @@ func agree(t testing.TB, data []byte, message reflect.Type) {
 	}
 }
 
-// Plans and the full check agree about golden files, invalid examples, and random changes of
-// both: parts removed, repeated, exchanged or replaced.
+// Plans and the full check agree about golden files, invalid files, and random changes of both. A change
+// removes, repeats, exchanges or replaces parts.
 func TestPlansAgreeWithTheFullCheckAboutChangedMessages(t *testing.T) {
 	invalid, err := filepath.Glob("v1/golden/invalid/*.json")
 	require.NoError(t, err)
@@ -83,7 +82,7 @@ func TestPlansAgreeWithTheFullCheckAboutChangedMessages(t *testing.T) {
 
 func change(random *rand.Rand, data []byte, parts []string) []byte {
 	data = slices.Clone(data)
-	tokens := func() (from, to int) { // returns a member, an item or a piece of the data
+	tokens := func() (from, to int) { // returns the ends of a random part of the data
 		from = random.IntN(len(data))
 		return from, min(len(data), from+random.IntN(24))
 	}
@@ -99,7 +98,7 @@ func change(random *rand.Rand, data []byte, parts []string) []byte {
 			data = slices.Insert(data, from, []byte(parts[random.IntN(len(parts))])...)
 		case 2:
 			data = slices.Replace(data, from, to, []byte(parts[random.IntN(len(parts))])...)
-		default: // puts another value in place of a value
+		default: // replaces a value by another value
 			starts := valueStarts(data)
 			if len(starts) == 0 {
 				continue
@@ -111,7 +110,7 @@ func change(random *rand.Rand, data []byte, parts []string) []byte {
 	return data
 }
 
-// valueStarts returns the offsets after each colon and comma.
+// valueStarts returns the offsets of values, which follow a colon, a comma or a bracket.
 func valueStarts(data []byte) (all []int) {
 	for i, c := range data {
 		if (c == ':' || c == ',' || c == '[') && i+1 < len(data) {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode fills v, a zero value of the plan's type, from one JSON value. maxDepth is the deepest
-// nesting that the full check accepts; 0 means encoding/json's own limit.
+// decode fills v, a zero value of the plan's type, from one JSON value. maxDepth is the deepest nesting
+// that the full check accepts; 0 means the limit of encoding/json.
 func (p *plan) decode(data []byte, v reflect.Value, maxDepth int) bool {
 	if !utf8.Valid(data) {
 		return false
@@ -32,7 +32,6 @@ type planDecoder struct {
 	scanner
 }
 
-// value decodes the value at the current offset.
 func (d *planDecoder) value(p *plan, v reflect.Value, depth int) bool {
 	if p.null && d.peek() == 'n' {
 		return d.literal("null")

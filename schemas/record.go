@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Risk is the danger of a request. Policy sets it, never the agent.
+// Risk is how dangerous a request is. The policy sets it, never the agent.
 type Risk string
 
 // The risks, from the lowest to the highest.
@@ -15,62 +15,61 @@ const (
 	RiskHigh   Risk = "high"
 )
 
-// EventKind is the action of the engine when a pending record's timer fires.
+// EventKind is what the engine does when a pending record's timer fires.
 type EventKind string
 
 const (
-	EventRelease  EventKind = "release"  // show a question on phones and chats, if it is its turn
-	EventEscalate EventKind = "escalate" // show the request on phones and chats, because the approver at the session has not answered
-	EventNext     EventKind = "next"     // show the request on further routes, because their time has come
+	EventRelease  EventKind = "release"  // show the question on phones and chats if its turn has come
+	EventEscalate EventKind = "escalate" // show the request on phones and chats, because no approver at the session has answered
+	EventNext     EventKind = "next"     // show the request on those further routes whose time has come
 	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
 
-// Event is the engine's next action on a pending record. The record's timer fires at the time
-// At.
+// Event is the engine's next action on a pending record. At is the time at which the record's timer
+// fires.
 type Event struct {
 	At    time.Time `json:"at"`
 	Kind  EventKind `json:"kind"`
 	Later Later     `json:"-"`
 }
 
-// Route is one recipient on one connector. A record keeps its routes, so that the outcome goes
-// to the recipients of the prompt.
+// Route is one recipient on one connector. A record keeps its routes, so that the recipients of the
+// prompt also get the outcome.
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
-	// AfterSeconds is how long after the request the recipient is asked; 0 means at once.
+	// AfterSeconds is how long after the request the recipient is asked. 0 means at once.
 	AfterSeconds int `json:"after_seconds,omitempty"`
-	// Failed means that the prompt could not be shown on this route. nod does not try again.
+	// Failed means that the prompt could not be shown on this route. nod does not try this route again.
 	Failed bool  `json:"failed,omitempty"`
 	Later  Later `json:"-"`
 }
 
-// Vote is one person's allow of a request that several people must allow. It allows nothing by
-// itself.
+// Vote is one person's allow of a request that several people must allow. A single vote allows nothing.
 type Vote struct {
 	Name      string `json:"name"` // the approver's name
 	Connector string `json:"connector"`
 	UserID    string `json:"user_id,omitempty"` // the identity on the connector; a vote without one does not count
 	Login     *Login `json:"login,omitempty"`   // what the issuer of the person's login said
 	OptionID  string `json:"option_id"`
-	// Waiters is the number of calls that the answered prompt counted; 0 means 1.
+	// Waiters is the number of calls in the prompt that the person answered. 0 means 1.
 	Waiters int       `json:"waiters,omitempty"`
 	Message string    `json:"message,omitempty"` // the person's message to the agent, at most MaxVoteMessage bytes
 	At      time.Time `json:"at"`
 	Later   Later     `json:"-"`
 }
 
-// MaxVoteMessage is the longest message of a vote, in bytes. A record contains the messages of
-// all votes.
+// MaxVoteMessage is the greatest length of a vote's message, in bytes. It is small, because a record
+// contains the messages of all its votes.
 const MaxVoteMessage = 1024
 
-// TeamRecord is the type of a pending Record with conditions about people, which an engine
-// without votes must not decide. Load of an older version refuses this type.
+// TeamRecord is the type of a pending Record with conditions about people. An engine without votes must
+// not decide such a record, so it has a type that the Load of older versions refuses.
 const TeamRecord = "nod.v2.record"
 
-// Record is a request as it is stored, under one key of the bucket pending_permissions: the
-// bytes of the request, its routes and votes, and its decision once it has one. One write of
-// this key stores the decision.
+// Record is a request as nod stores it, under one key of the bucket pending_permissions. It has the bytes
+// of the request, its routes and votes, and its decision once there is one. One write of the key stores
+// the decision.
 type Record struct {
 	// Type is TypeRecord or TeamRecord.
 	Type     string          `json:"type"`
@@ -90,64 +89,64 @@ type Record struct {
 	NextEvent      *Event  `json:"next_event,omitempty"`
 	Routes         []Route `json:"routes"`
 	Votes          []Vote  `json:"votes"`
-	// Question is the token of the record's timer. Identical calls have the same token, so
-	// that only one of them at a time becomes the question that people see. If Question is
-	// empty, the pending_id is the timer's token.
+	// Question is the token of the record's timer. Identical calls share this token, so that only one of
+	// them at a time becomes the question that people see. If Question is empty, the pending_id is the
+	// timer's token.
 	Question string `json:"question,omitempty"`
-	// Waiters are the calls that wait for this record's decision, beginning with the record's
-	// own request. nod adds calls and never removes a call.
+	// Waiters are the calls that wait for this record's decision. The record's own request is the first.
+	// nod adds calls and never removes any.
 	Waiters []Waiter `json:"waiters,omitempty"`
-	// Joined is the pending_id of the question whose Waiters include this request; the decision
-	// is stored in that question's record first. Joined is empty in a question.
+	// Joined is the pending_id of the question that has this request among its Waiters. The decision is
+	// first stored in that question's record. Joined is empty in the record of a question.
 	Joined     string    `json:"joined,omitempty"`
 	Remember   []Reach   `json:"remember,omitempty"`   // the later calls that an answer may allow, as prompts offer them
 	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
 	Foreground string    `json:"foreground,omitempty"` // the session that shows the request of a background session
 	Decision   *Decision `json:"decision"`
-	// Run is not nil if the call was allowed to run contained, or, in a pending record, if an
-	// allow will run it contained.
+	// Run is not nil if the call was allowed to run contained. In a pending record, it is not nil if an
+	// allow will make the call run contained.
 	Run *ContainedRun `json:"run,omitempty"`
-	// Aftermath lists the calls whose end at the host differs from the decision. It is added
-	// after the decision and leaves the decision unchanged.
+	// Aftermath lists the calls whose end at the host differs from the decision. It is added after the
+	// decision, which stays unchanged.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
-	// Trace is not nil if the request is traced.
+	// Trace is nil if the request is not traced.
 	Trace *Trace `json:"trace,omitempty"`
 	Later Later  `json:"-"`
 }
 
-// Trace is the place of a request in an OpenTelemetry trace. The record keeps it, so that a span
-// that begins in one engine can end hours later in another.
+// Trace is a request's place in an OpenTelemetry trace. The record keeps it, so that a span that begins
+// in one engine can end hours later in another.
 type Trace struct {
-	// Traceparent and Tracestate name the request's own span, by W3C Trace Context.
+	// Traceparent and Tracestate name the request's own span in the format of W3C Trace Context.
 	Traceparent string `json:"traceparent"`
 	Tracestate  string `json:"tracestate,omitempty"`
-	// Parent is the id of the agent's span in the same trace; empty if the trace begins with the
+	// Parent is the id of the agent's span in the same trace. It is empty if the trace begins with the
 	// request.
 	Parent string `json:"parent,omitempty"`
-	// Links are the traceparents of the context that the agent gave and that the request does not
-	// continue, and of the question that the request has joined.
+	// Links has the traceparent of the question that the request has joined. If the request does not
+	// continue the trace that the agent gave, Links also has the agent's traceparent.
 	Links []string  `json:"links,omitempty"`
 	At    time.Time `json:"at"` // when the engine got the request, in broker time
 	Later Later     `json:"-"`
 }
 
-// AftermathKind is the difference between a decision and the call's end at its host.
+// AftermathKind says how a call's end at its host differs from the decision.
 type AftermathKind string
 
 // The kinds of aftermath.
 const (
-	// AftermathRan means that the call ran without nod's allow, because the user allowed it at
-	// the agent's own terminal.
+	// AftermathRan means that the call ran although nod had not allowed it, because the user allowed it
+	// at the agent's own terminal.
 	AftermathRan AftermathKind = "ran"
-	// AftermathNeverRan means that the call was allowed and never ran, because its agent no
-	// longer waited.
+	// AftermathNeverRan means that the call was allowed but never ran, because its agent no longer
+	// waited.
 	AftermathNeverRan AftermathKind = "never_ran"
-	// AftermathUncontained means that the host ran the call without its container, although the
-	// call was allowed only contained.
+	// AftermathUncontained means that the host ran the call without a container, although the call was
+	// allowed only contained.
 	AftermathUncontained AftermathKind = "uncontained"
 )
 
-// Aftermath describes how one call ended at its host, if that differs from the decision.
+// Aftermath describes how one call ended at its host, if this end differs from the decision.
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
@@ -163,29 +162,29 @@ func (r *Record) Terminal() bool { return r.Decision != nil }
 type Waiter struct {
 	PendingID string `json:"pending_id"`
 	Digest    string `json:"digest"`
-	// Deadline is the call's own deadline. TimeoutSeconds is its full waiting time.
+	// Deadline is the deadline of this call alone. TimeoutSeconds is its full waiting time.
 	Deadline       time.Time `json:"deadline"`
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
-	// Place is the call's position, from 0, in the order in which calls joined the question. An
-	// answer to n calls covers the places below n. A call that is sent again, after its agent
-	// had stopped waiting, keeps its place.
+	// Place is the call's position in the order in which calls joined the question, from 0. An answer to
+	// n calls covers the places below n. If a call's agent stops waiting and sends the call again, the
+	// call keeps its place.
 	Place int `json:"place,omitempty"`
-	// Detached means that the agent no longer waits. If a person allows the call once, the
+	// Detached means that the call's agent no longer waits. If a person allows the call once, the
 	// approval becomes a standing answer.
 	Detached bool `json:"detached,omitempty"`
-	// SplitOff means that the record's decision does not cover this call, which becomes a
-	// question of its own.
+	// SplitOff means that the record's decision does not cover this call. The call becomes a question of
+	// its own.
 	SplitOff bool `json:"stays,omitempty"`
-	// Decision is the decision about this call alone, while the question is pending.
+	// Decision is a decision about this call alone, made while the question is pending.
 	Decision *Decision `json:"decision,omitempty"`
 	Later    Later     `json:"-"`
 }
 
-// Open reports whether the record's decision will cover the waiter: it has no decision of its
-// own and is not split off.
+// Open reports whether the record's decision will cover the waiter. It returns false if the waiter has a
+// decision of its own or is split off.
 func (w *Waiter) Open() bool { return w.Decision == nil && !w.SplitOff }
 
-// Waiter returns the waiter with this pending_id, or nil.
+// Waiter returns the waiter with this pending_id. It returns nil if there is none.
 func (r *Record) Waiter(pendingID string) *Waiter {
 	for i := range r.Waiters {
 		if r.Waiters[i].PendingID == pendingID {
@@ -195,15 +194,15 @@ func (r *Record) Waiter(pendingID string) *Waiter {
 	return nil
 }
 
-// Waits reports whether the record is pending and its decision will cover this call, detached
-// or not.
+// Waits reports whether the record is pending and its decision will cover this call. The call may be
+// detached.
 func (r *Record) Waits(pendingID string) bool {
 	w := r.Waiter(pendingID)
 	return !r.Terminal() && w != nil && w.Open()
 }
 
-// Verdict returns the decision about the call with this pending_id. It returns nil if the call
-// is undecided, unknown, or split off from the question.
+// Verdict returns the decision about the call with this pending_id. It returns nil if the call is
+// undecided, unknown, or split off from the question.
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {
@@ -219,8 +218,7 @@ func (r *Record) Verdict(pendingID string) *Decision {
 	return &own
 }
 
-// Places returns the number of calls that have asked the question, including calls that no
-// longer wait.
+// Places returns the number of calls that have asked the question, including calls that no longer wait.
 func (r *Record) Places() int {
 	n := 0
 	for i := range r.Waiters {
@@ -229,8 +227,8 @@ func (r *Record) Places() int {
 	return n
 }
 
-// Waiting counts the open calls: waiting is the number of calls whose agents wait, and open
-// also includes detached calls.
+// Waiting counts the open calls of the record. open is the number of all of them, and waiting the number
+// of those that are not detached.
 func (r *Record) Waiting() (waiting, open int) {
 	for i := range r.Waiters {
 		if !r.Waiters[i].Open() {
@@ -243,28 +241,29 @@ func (r *Record) Waiting() (waiting, open int) {
 	return waiting, open
 }
 
-// Unattended reports whether the record has open calls and no agent waits for any of them.
+// Unattended reports whether the record has open calls and all of them are detached.
 func (r *Record) Unattended() bool {
 	waiting, open := r.Waiting()
 	return open > 0 && waiting == 0
 }
 
-// LogKind is the kind of event that a log entry records.
+// LogKind is the kind of event that a log entry is about.
 type LogKind string
 
 // The kinds of log entry.
 const (
 	LogAsked LogKind = "asked"
-	LogVoted LogKind = "voted" // one of several people who must allow a request has allowed it
-	// LogVouched means that a person who has logged in at an issuer acts. The entry has the person's
-	// Login, and comes before the person's answer, freeze, thaw or revocation counts.
+	LogVoted LogKind = "voted" // one of the people who must allow a request has allowed it
+	// LogVouched means that a person with a login at an issuer acts. The entry has the person's Login,
+	// and is stored before the person's answer, freeze, thaw or revocation counts.
 	LogVouched LogKind = "vouched"
-	// LogShown means that a phone or chat shows a question to a person, and LogUndelivered that it
-	// cannot. An inbox, whose viewers see every question, has no such entries.
+	// LogShown means that a phone or chat shows a question to a person. LogUndelivered means that it
+	// cannot show the question. There are no such entries about an inbox, whose viewers see every
+	// question.
 	LogShown       LogKind = "shown"
 	LogUndelivered LogKind = "undelivered"
 	LogDecided     LogKind = "decided"
-	LogClaim       LogKind = "claim" // reserves the id of a request whose decision is in its record, not in the log
+	LogClaim       LogKind = "claim" // reserves the id of a request whose decision is in its record and not in the log
 	LogSettings    LogKind = "settings"
 	LogSession     LogKind = "session"
 	LogGranted     LogKind = "granted"
@@ -275,16 +274,16 @@ const (
 	LogAftermath LogKind = "aftermath"
 	// LogRan means that a command ran contained.
 	LogRan LogKind = "ran"
-	// LogRestored means that the stores were restored from a backup. Entries that were added
-	// between the backup and the restore are lost.
+	// LogRestored means that the stores were restored from a backup. The log has lost the entries from
+	// the time between the backup and the restore.
 	LogRestored LogKind = "restored"
-	// LogCheckpoint means that an engine signed the entries since the last checkpoint.
+	// LogCheckpoint means that an engine has signed the entries since the last checkpoint.
 	LogCheckpoint LogKind = "checkpoint"
 )
 
-// LogEntry is one entry of permission_log. It contains no payload of a request unless the
-// settings enable payloads. It contains the whole decision of a request without a record,
-// because no other store has that decision.
+// LogEntry is one entry of permission_log. It contains the payload of a request only if the settings
+// enable payloads. If a request has no record, the entry contains its whole decision, because no other
+// store has that decision.
 type LogEntry struct {
 	Type             string     `json:"type"`
 	At               time.Time  `json:"at"`
@@ -301,14 +300,14 @@ type LogEntry struct {
 	SettingsRevision uint64     `json:"settings_revision,omitempty"`
 	Decision         *Decision  `json:"decision,omitempty"`
 	Aftermath        *Aftermath `json:"aftermath,omitempty"`
-	// Run is the report of a contained command, without the names of changed files.
+	// Run is the report about a contained command, without the names of changed files.
 	Run        *RunReport  `json:"run,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Login      *Login      `json:"login,omitempty"` // for LogVouched
-	// Request is the request's bytes, if the settings enable payloads. Secrets are replaced, so
-	// its digest may differ from Digest.
+	// Request is the request's bytes, if the settings enable payloads. Marks replace its secrets, so the
+	// digest of Request may differ from the field Digest.
 	Request json.RawMessage `json:"request,omitempty"`
-	// Redacted is the number of places of the entry at which a mark stands for a secret. 0 means
-	// that the entry is as it was made, even if it contains such a mark.
+	// Redacted is the number of secrets in the entry that nod has replaced by a mark. 0 means that nod
+	// has not changed the entry, even if the entry contains such a mark.
 	Redacted int `json:"redacted,omitempty"`
 }

@@ -7,21 +7,20 @@ import (
 	"unicode/utf16"
 )
 
-// RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first
-// ones), a path, or a tool, in one project. It allows only calls about which a person is asked
-// because no rule of the policy matches. Deny and ask rules outrank it.
+// RememberedRule is a rule of a grant. In one project, it covers a path, a tool, or a parsed command with
+// exactly these words or with these first words. It allows only calls about which a person would be asked
+// because no rule of the policy matches. Deny and ask rules of the policy take precedence over it.
 type RememberedRule struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
 	Prefix  bool     `json:"prefix,omitempty"` // a command may have more words after Argv
 	Path    string   `json:"path,omitempty"`   // the covered file, or directory if it ends in a slash
 	Project string   `json:"project,omitempty"`
-	// Dirs are the directories in which the command may run: elsewhere its words would mean
-	// other files. The command of a task runner has no Dirs; it may run anywhere in the
-	// project.
+	// Dirs are the directories in which the command may run, because its words may mean other files in
+	// another directory. The command of a task runner has no Dirs, and may run anywhere in the project.
 	Dirs []string `json:"dirs,omitempty"`
-	// Elsewhere means that the rule also covers the command if the agent does not tell the
-	// directory in which it runs. Such a rule covers exactly the words in Argv.
+	// Elsewhere means that the rule also covers the command if the agent does not say in which directory
+	// the command runs. Such a rule covers exactly the words in Argv.
 	Elsewhere bool  `json:"elsewhere,omitempty"`
 	Later     Later `json:"-"`
 }
@@ -34,9 +33,9 @@ type RememberedRule struct {
 //	TOOL(COMMAND) at PROJECT
 //	TOOL(COMMAND) in PROJECT or elsewhere
 //
-// Without ":*" a command has exactly these words. "in PROJECT" covers the whole project, and
-// "at DIR" a directory alone. "or elsewhere" also covers the command in an unknown directory. Words and paths are quoted as for a shell if they need it.
-// ParseRememberedRule reads this form.
+// Without ":*", a command has exactly these words. "in PROJECT" covers the whole project, and
+// "at DIR" only that directory. "or elsewhere" also covers the command in an unknown directory.
+// Words and paths have the quotes that a shell needs. ParseRememberedRule reads this form.
 func (a *RememberedRule) String() string {
 	var b strings.Builder
 	b.WriteString(a.Tool)
@@ -62,13 +61,13 @@ func (a *RememberedRule) String() string {
 	return b.String()
 }
 
-// Quoted returns the rule as a JSON string in ASCII, to be pasted into settings.json. If its end is cut
-// off, the string has no closing quote and nothing reads it; the bare form may lose its place at a word
-// and then cover every project.
+// Quoted returns the rule as a JSON string in ASCII, to be pasted into settings.json. If a person copies
+// only a part of it, the closing quote is missing and nod refuses the settings. A part of the unquoted
+// form could be a valid rule without its project, which would cover every project.
 func (a *RememberedRule) Quoted() string {
 	raw, err := Encode(a.String())
 	if err != nil {
-		panic(err) // a string always encodes
+		panic(err) // encoding a string cannot fail
 	}
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune(string(raw))) {
@@ -81,8 +80,8 @@ func (a *RememberedRule) Quoted() string {
 	return b.String()
 }
 
-// ParseRememberedRule reads a rule in the form of String. It reads every byte or fails: a part
-// that it left out would make the rule cover more calls.
+// ParseRememberedRule reads a rule in the form of String. It fails if it cannot read every byte, because
+// a rule without the unread part would cover more calls.
 func ParseRememberedRule(text string) (RememberedRule, error) {
 	p := ruleText{rest: text}
 	var r RememberedRule
@@ -98,7 +97,7 @@ func ParseRememberedRule(text string) (RememberedRule, error) {
 		case len(words) == 1:
 			r.Path = words[0]
 		default:
-			p.failed = true // only a command has several words
+			p.failed = true // only a command may have several words
 		}
 		p.expect(")")
 	}
@@ -123,13 +122,14 @@ func ParseRememberedRule(text string) (RememberedRule, error) {
 	return r, nil
 }
 
-// orElsewhere is the end of a rule that also covers the command in an unknown directory.
+// orElsewhere ends a rule that also covers the command in an unknown directory.
 const orElsewhere = " or elsewhere"
 
-// toolBytes are the bytes of a tool's name.
+// toolBytes are the bytes that may be in a tool's name.
 const toolBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-// ruleText is a rule as it is read: its rest, and whether an expected part was missing.
+// ruleText is the text of a rule while it is parsed: the rest of the text, and whether an expected part
+// was missing.
 type ruleText struct {
 	rest   string
 	failed bool
@@ -144,7 +144,7 @@ func (p *ruleText) expect(prefix string) {
 	p.failed = !p.skip(prefix) || p.failed
 }
 
-// take returns the longest beginning of the rest that has only these bytes.
+// take removes the longest prefix of the rest that has only these bytes, and returns it.
 func (p *ruleText) take(bytes string) string {
 	after := strings.TrimLeft(p.rest, bytes)
 	taken := p.rest[:len(p.rest)-len(after)]
@@ -152,11 +152,11 @@ func (p *ruleText) take(bytes string) string {
 	return taken
 }
 
-// word reads one word as ShellLine writes it.
+// word reads one word in the form in which ShellLine writes words.
 func (p *ruleText) word() string {
 	if !strings.HasPrefix(p.rest, "'") {
 		w := p.take(plainBytes)
-		if strings.HasSuffix(w, ":") && strings.HasPrefix(p.rest, "*)") { // the mark of a prefix is no part of the word
+		if strings.HasSuffix(w, ":") && strings.HasPrefix(p.rest, "*)") { // the final ":*" marks a prefix and is no part of the word
 			w, p.rest = w[:len(w)-1], ":"+p.rest
 		}
 		p.failed = p.failed || w == ""
@@ -176,7 +176,7 @@ func (p *ruleText) word() string {
 	return b.String()
 }
 
-// ShellLine joins words into a line that a shell splits into the same words.
+// ShellLine joins words into a line that a shell would split into the same words.
 func ShellLine(argv []string) string {
 	out := make([]string, len(argv))
 	for i, a := range argv {
@@ -187,5 +187,5 @@ func ShellLine(argv []string) string {
 	return strings.Join(out, " ")
 }
 
-// plainBytes are the bytes that need no quotes in any shell, except "=" at the start of a word.
+// plainBytes are the bytes that need no quotes in any shell, except for "=" at the start of a word.
 const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"

@@ -26,8 +26,8 @@ func TestARememberedRuleIsReadAsItIsPrinted(t *testing.T) {
 	}
 }
 
-// The parser reads every part of a remembered rule, or refuses the rule. If it ignored a part, the rule
-// would cover more calls.
+// The parser reads every part of a remembered rule, or refuses the rule. If the parser ignored a part,
+// the rule would cover more calls.
 func TestARememberedRuleIsReadWholeOrRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "Bash(go test:*) in", "Bash(go test:*) in ", "Bash(go test:*) in /app ", "Bash(go test:*) in /app at", "Bash(go test:*) in /app or /b", "Bash(go test:*) within /app",
@@ -39,8 +39,8 @@ func TestARememberedRuleIsReadWholeOrRefused(t *testing.T) {
 	}
 }
 
-// A printed rule is read as the same rule. A damaged line is refused, or it is exactly the printed
-// form of another rule, so that no byte of a line is ignored.
+// A printed rule is read as the same rule. A damaged text is refused, unless it is exactly the printed
+// form of another rule. No byte of a text is therefore ignored.
 func FuzzRememberedRule(f *testing.F) {
 	f.Add("go\x00test", true, "/app", "/app\x00/app/x", uint16(3), " in /")
 	f.Add("echo\x00it's\x00:*", false, "/a in /b", "", uint16(9), "'")

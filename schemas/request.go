@@ -13,7 +13,7 @@ type Kind string
 const (
 	KindToolCall   Kind = "tool_call"  // asks whether a tool may run once
 	KindPermission Kind = "permission" // asks whether the session may have more permissions
-	KindQuestion   Kind = "question"   // asks for a choice, a text, or the approval of a plan; it lets no tool run
+	KindQuestion   Kind = "question"   // asks for a choice, a text, or the approval of a plan; no tool runs by its answer
 )
 
 // ActionType is the kind of effect that a tool call has.
@@ -29,8 +29,7 @@ const (
 	ActionOther     ActionType = "other"
 )
 
-// OptionKind is the meaning of an Option for nod. Agents choose the id and the name of an
-// option freely.
+// OptionKind is what an Option means to nod. Agents choose an option's id and name freely.
 type OptionKind string
 
 // The kinds of option.
@@ -41,23 +40,24 @@ const (
 	RejectAlways OptionKind = "reject_always"
 )
 
-// Allows reports whether an option of this kind lets the agent act. An unknown kind does not.
+// Allows reports whether an option of this kind lets the agent act. An unknown kind does not let the
+// agent act.
 func (k OptionKind) Allows() bool { return k == AllowOnce || k == AllowAlways }
 
-// Remembered reports whether the agent itself applies an answer of this kind to later calls.
-// nod does not know these calls and cannot revoke such an answer.
+// Remembered reports whether the agent itself applies an answer of this kind to later calls. nod does not
+// know these calls, and cannot revoke such an answer.
 func (k OptionKind) Remembered() bool { return k == AllowAlways || k == RejectAlways }
 
-// Option is one answer that a person may choose.
+// Option is one of the answers among which a person may choose.
 type Option struct {
 	OptionID string     `json:"option_id"`
 	Name     string     `json:"name"`
 	Kind     OptionKind `json:"kind"`
-	// Text means that the person must also write a message, which is the answer itself.
+	// Text means that the person must also write a message. The message is then the answer.
 	Text bool `json:"text,omitempty"`
 }
 
-// DefaultOptions returns the options of a request that lists none.
+// DefaultOptions returns the options of a request that lists no options.
 func DefaultOptions() []Option {
 	return []Option{
 		{OptionID: "allow_once", Name: "Allow once", Kind: AllowOnce},
@@ -77,15 +77,15 @@ type Request struct {
 	ToolName   string `json:"tool_name,omitempty"`
 
 	ActionType ActionType `json:"action_type"`
-	// ActionDetails is the tool's input, an object, as the agent wrote it. "cwd" is added if
-	// the host sends it beside the input.
+	// ActionDetails is the tool's input as the agent wrote it, a JSON object. If the host sends the
+	// working directory beside the input, the object also has the directory as "cwd".
 	ActionDetails json.RawMessage `json:"action_details"`
-	// Permissions are tags: @read:<path>, @write:<path>, @network, @network:<host>:<port>.
+	// Permissions are tags of the forms @read:<path>, @write:<path>, @network and @network:<host>:<port>.
 	Permissions []string `json:"permissions,omitempty"`
-	// Reason is the agent's own explanation, which may be false.
+	// Reason is the agent's own explanation. It may be false.
 	Reason string `json:"reason,omitempty"`
 
-	// AgentName is the name of the agent's program, for people and for HostResolved. Only the
+	// AgentName is the name of the agent's program, for people and for HostResolved. Only the request's
 	// subject identifies the agent.
 	AgentName    string `json:"agent_name,omitempty"`
 	Host         string `json:"host,omitempty"`
@@ -93,45 +93,45 @@ type Request struct {
 	Project      string `json:"project,omitempty"`
 	SessionLabel string `json:"session_label,omitempty"`
 
-	// HostAsks means that the host also asks its own user, who may answer first.
+	// HostAsks means that the host also asks its own user. This user may answer first.
 	HostAsks bool `json:"host_asks,omitempty"`
 
-	// Contain is ContainPossible if the call may run contained: the host accepts changed
-	// inputs, the system can contain commands, and the call has a project. Otherwise it is
-	// empty, or the reason for people. It is not part of the digest.
+	// Contain is ContainPossible if the call may run contained: the host accepts changed inputs, the
+	// system can contain commands, and the call has a project. Otherwise Contain is empty, or says why
+	// not. It is not part of the digest.
 	Contain string `json:"contain,omitempty"`
-	// NodPath is the absolute path of the nod program on the request's host, which starts
-	// contained calls. Without it no call runs contained. It is not part of the digest.
+	// NodPath is the absolute path of the nod program that starts contained calls on the request's host.
+	// Without NodPath, no call runs contained. It is not part of the digest.
 	NodPath string `json:"nod_path,omitempty"`
-	// NodData is the absolute path of the data directory of the nod that a contained call asks;
-	// empty means the default one. It is not part of the digest.
+	// NodData is the absolute path of the data directory of the nod that a contained call asks. Empty
+	// means the default directory. It is not part of the digest.
 	NodData string `json:"nod_data,omitempty"`
-	// NodURL are the addresses of the NATS servers that a contained call uses, and NodCreds is the
-	// absolute path of its key file, if the request's host names them. They are not part of the
-	// digest.
+	// NodURL has the addresses of the NATS servers that a contained call uses. NodCreds is the absolute
+	// path of the call's key file. They are empty if the request's host does not name them, and are not
+	// part of the digest.
 	NodURL   string `json:"nod_url,omitempty"`
 	NodCreds string `json:"nod_creds,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
-	// TimeoutSeconds is the time limit of a request of kind permission; 0 means
-	// DefaultPermissionTimeout. Other kinds ignore it.
+	// TimeoutSeconds is the time limit of a request of kind permission. 0 means DefaultPermissionTimeout.
+	// Other kinds of request ignore it.
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 
-	// Rejoin is set in every message about this request except the first one with a new id.
-	// Revision is the revision in the request's receipt, or 0 without a receipt. If Revision
-	// is set, the engine makes no record for this message. Rejoin and Revision are not stored
-	// and not part of the digest.
+	// Rejoin is set in every message about this request, except for the first message with a new id.
+	// Revision is the revision in the request's receipt, or 0 if the agent has no receipt. If Revision is
+	// set, the engine makes no record for this message. Rejoin and Revision are neither stored nor part
+	// of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// NodProgram tells how the shell of a request's host starts nod for a contained call: by the
-// program at Path, with the data directory, servers and key file that the hook uses. An empty
-// field but Path means the default.
+// NodProgram says how the shell of a request's host starts nod for a contained call: the path of the
+// program, and the data directory, servers and key file that the hook uses. If a field other than Path is
+// empty, nod uses the default.
 type NodProgram struct{ Path, Data, URL, Creds string }
 
-// Nod returns how the request's host starts nod. Path is empty if the host did not say it.
+// Nod returns how the request's host starts nod. Path is empty if the host has not said so.
 func (r *Request) Nod() NodProgram { return NodProgram{r.NodPath, r.NodData, r.NodURL, r.NodCreds} }
 
 // SetNod sets how the request's host starts nod.
@@ -150,7 +150,7 @@ func (r *Request) Offered() []Option {
 	return r.Options
 }
 
-// Option returns the offered option with this id, and whether the request offers it.
+// Option returns the option with this id. The second result is false if the request does not offer it.
 func (r *Request) Option(id string) (Option, bool) {
 	for _, o := range r.Offered() {
 		if o.OptionID == id {
@@ -160,7 +160,8 @@ func (r *Request) Option(id string) (Option, bool) {
 	return Option{}, false
 }
 
-// OptionOfKind returns the first offered option of a kind, and whether the request offers one.
+// OptionOfKind returns the first option of this kind. The second result is false if the request offers
+// none.
 func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 	for _, o := range r.Offered() {
 		if o.Kind == kind {
@@ -170,11 +171,11 @@ func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 	return Option{}, false
 }
 
-// Plan returns the plan that a request asks a person to approve: the field "plan" of the input of a
-// question. ok is false if the request asks something else. If a person approves a plan, the agent
-// may act on it.
+// Plan returns the plan that a question asks a person to approve, which is the field "plan" of the
+// question's input. ok is false if the request asks for something else. If a person approves the plan,
+// the agent may act by it.
 func (r *Request) Plan() (plan string, ok bool) {
-	var details map[string]json.RawMessage // a struct would also take the field "Plan"
+	var details map[string]json.RawMessage // a struct would also accept the field "Plan"
 	if r.Kind != KindQuestion || json.Unmarshal(r.ActionDetails, &details) != nil {
 		return "", false
 	}
@@ -184,16 +185,16 @@ func (r *Request) Plan() (plan string, ok bool) {
 	return plan, true
 }
 
-// Tier is the rule of the timeout policy by which a request got its deadline.
+// Tier names the timeout by which a request got its deadline.
 type Tier string
 
-// The tiers, in the order in which they are tried.
+// The tiers. The first tier that applies counts.
 const (
-	TierRequest      Tier = "request"      // the timeout of the request itself, for kind permission only
+	TierRequest      Tier = "request"      // the timeout that the request itself has, for kind permission only
 	TierSession      Tier = "session"      // the timeout that nod's owner has set for the session
-	TierVoice        Tier = "voice"        // an approver's voice client holds the input lock, or only voice reaches an approver who may decide
-	TierConnected    Tier = "connected"    // another client of an approver holds the input lock
-	TierDisconnected Tier = "disconnected" // no approver who may decide holds the input lock
+	TierVoice        Tier = "voice"        // the timeout of voice: an approver's voice client holds the input lock, or only voice reaches an approver who may decide
+	TierConnected    Tier = "connected"    // the timeout while another client of an approver holds the input lock
+	TierDisconnected Tier = "disconnected" // the timeout while no approver who may decide holds the input lock
 )
 
 // Receipt is the engine's reply to a request that is stored and pending.
@@ -207,49 +208,48 @@ type Receipt struct {
 	Revision  uint64    `json:"revision"`
 }
 
-// Withdraw withdraws a request: its agent no longer waits.
+// Withdraw withdraws a request, because its agent no longer waits.
 type Withdraw struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	PendingID string `json:"pending_id"`
 	Reason    string `json:"reason,omitempty"`
-	// Detach keeps a tool call pending although its agent no longer waits. If a person allows
-	// the call, the agent's next identical call before the deadline is allowed, once.
+	// Detach keeps a tool call pending although its agent no longer waits. If a person allows the call,
+	// the agent's next identical call before the deadline is allowed, once.
 	Detach bool `json:"detach,omitempty"`
 }
 
 // Key returns the key of the request's record.
 func (w *Withdraw) Key() string { return Key(w.SessionID, w.PendingID) }
 
-// HostResolved reports that a host has gone on without some of the decisions that it waited
-// for. The engine withdraws the requests for these decisions.
+// HostResolved reports that a host has gone on without some of the decisions that it waited for. The
+// engine withdraws the requests for these decisions.
 type HostResolved struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	// TaskID limits the report to one task's requests; empty means the session's main task.
+	// TaskID limits the report to the requests of one task. Empty means the session's main task.
 	// WholeSession means all tasks.
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
-	// ToolName limits the report to the requests for one tool. With ActionDetails, the report
-	// is only about the oldest request for this call. The call's working directory may differ
-	// from the request's.
+	// ToolName limits the report to requests for one tool. With ActionDetails, the report is only about
+	// the oldest request for this call. That request may have a different working directory than the
+	// call.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
-	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the host
-	// does not report it. From RanMillis the engine computes when the call started. If the
-	// call started while its request was pending, and was denied afterwards, the record gets
-	// an aftermath.
+	// RanMillis is how long the call of ActionDetails ran, in milliseconds. It is nil if the host does
+	// not report that. From RanMillis the engine computes when the call started. If the call started
+	// while its request was pending, and the request was denied later, the record gets an aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName extends the report to requests that have this AgentName and do not have
-	// HostAsks, because the program with this name no longer waits for them.
+	// AgentName extends the report to requests that have this AgentName and not HostAsks, because the
+	// program with this name no longer waits for them.
 	AgentName string `json:"agent_name,omitempty"`
-	// PendingID limits the report to one request whose process has ended: the host will never
-	// receive the decision. The engine ignores the fields above it.
+	// PendingID limits the report to one request. The process that sent the request has ended, so the
+	// host will never receive the decision. The engine then ignores the fields above PendingID.
 	PendingID string `json:"pending_id,omitempty"`
 	Reason    string `json:"reason"`
 }
 
-// HostResolvedReply is the reply to a HostResolved: the ids of the requests that were
+// HostResolvedReply is the reply to a HostResolved. It has the ids of the requests that the engine has
 // withdrawn, or that were decided and got an aftermath.
 type HostResolvedReply struct {
 	Type       string   `json:"type"`
@@ -262,9 +262,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. In an Await, Revision is the revision
-// of the receipt; in a reply, the revision of the record. Only a reply sets Decision or Error,
-// and only if the request is no longer pending.
+// Awaited is one request in an Await or in its reply. In an Await, Revision is the revision in the
+// receipt. In a reply, it is the revision of the record. A reply has Decision or Error if the request is
+// no longer pending.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
@@ -273,7 +273,7 @@ type Awaited struct {
 	Error     *Error    `json:"error,omitempty"`
 }
 
-// AwaitReply is the reply to an Await, with the requests in the same order.
+// AwaitReply is the reply to an Await. It has the requests in the same order.
 type AwaitReply struct {
 	Type    string    `json:"type"`
 	Results []Awaited `json:"results"`

@@ -2,12 +2,12 @@ package schemas
 
 import "time"
 
-// RestoredKey is the key of a Restored in the bucket permission_settings.
+// RestoredKey is the key under which the bucket permission_settings has a Restored.
 const RestoredKey = "restored"
 
-// Restored is a note that the stores were restored from a backup. Decisions that were made
-// between the backup and the restore are not known, and may have revoked or used up a grant.
-// Grants from before the restore therefore count as ended.
+// Restored notes that the stores were restored from a backup. nod does not know the decisions from the
+// time between the backup and the restore, which may have revoked or used up a grant. All grants from
+// before the restore therefore count as ended.
 type Restored struct {
 	At     time.Time `json:"at"`      // the time of the restore; not before any time in the backup
 	MadeAt time.Time `json:"made_at"` // the time of the backup

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// ContainPossible is the Contain of a request whose call may run contained.
+// ContainPossible is the value of Request.Contain for a call that may run contained.
 const ContainPossible = "possible"
 
-// Container lists the directories and permissions of a contained command.
+// Container has the limits of a contained command: its directories and permissions.
 type Container struct {
 	Dir      string `json:"dir"`                 // the directory in which the command starts
 	Project  string `json:"project"`             // the directory that the command may write
 	ReadOnly bool   `json:"read_only,omitempty"` // the command has no right to write the project
-	// Permissions are the granted tags that the command needs besides the project.
+	// Permissions are the granted tags that the command needs beyond the project.
 	Permissions []string `json:"permissions,omitempty"`
 	Later       Later    `json:"-"`
 }
@@ -26,19 +26,19 @@ func (c Container) Equal(o Container) bool {
 	return c.Dir == o.Dir && c.Project == o.Project && c.ReadOnly == o.ReadOnly && slices.Equal(c.Permissions, o.Permissions) && c.Later == o.Later
 }
 
-// ContainedRun is the one start of a call that runs contained. In a pending record it describes
-// the start that the call will have if a person allows it.
+// ContainedRun is the one start of a call that runs contained. In a pending record, it describes the
+// start that follows if a person allows the call.
 type ContainedRun struct {
 	Container Container  `json:"container"`
 	Words     string     `json:"words"`               // the WordsDigest of the command's words
-	Approved  bool       `json:"approved,omitempty"`  // a person allowed the call itself, so it needs no standing permission
+	Approved  bool       `json:"approved,omitempty"`  // a person has allowed this very call, so it needs no standing permission
 	RunID     string     `json:"run_id,omitempty"`    // an id for the start; empty until the command starts
 	StartedAt time.Time  `json:"started_at,omitzero"` // the start of the command, in broker time
 	Report    *RunReport `json:"report,omitempty"`    // nil until the command has ended
 	Later     Later      `json:"-"`
 }
 
-// RunReport describes the end and the effects of a contained command.
+// RunReport describes the end of a contained command and what the command did.
 type RunReport struct {
 	EndedAt  time.Time `json:"ended_at,omitzero"` // the end of the command, in broker time; the engine sets it
 	ExitCode int       `json:"exit_code"`
@@ -49,7 +49,7 @@ type RunReport struct {
 	Later    Later     `json:"-"`
 }
 
-// The largest lengths of the lists in a RunReport.
+// The greatest lengths of the lists in a RunReport.
 const (
 	MaxChangedFiles = 200
 	MaxRefusedHosts = 64
@@ -58,7 +58,7 @@ const (
 // MaxRunAge is how long after its decision a contained command may start.
 const MaxRunAge = 10 * time.Minute
 
-// Run asks whether the command of an allowed call may start now, contained (see Container).
+// Run asks whether the command of an allowed call may now start contained.
 type Run struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
@@ -70,7 +70,7 @@ type Run struct {
 // Key returns the key of the call's record.
 func (r *Run) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Running is the reply to a Run: the command may start once, in this container.
+// Running is the reply to a Run if the command may start. The command may start once, in this container.
 type Running struct {
 	Type      string    `json:"type"`
 	RunID     string    `json:"run_id"`

@@ -2,15 +2,15 @@ package schemas
 
 import "bytes"
 
-// scanner reads JSON in one pass. Its methods return false at a syntax error, and at rare parts
-// or parts that JSON readers interpret differently: such input needs the full check.
+// scanner reads JSON in one pass. Its methods return false at a syntax error. They also return false at
+// rare parts and at parts that JSON readers interpret in different ways; such input needs the full check.
 type scanner struct {
 	data []byte
 	at   int
-	// strict refuses the input that parse refuses: names that occur twice, halves of surrogate
+	// strict makes the scanner refuse the input that parse refuses: repeated names, halves of surrogate
 	// pairs, and numbers that RFC 8785 might change.
 	strict bool
-	// compact refuses blanks between the parts of the input.
+	// compact makes the scanner refuse white space between the parts of the input.
 	compact  bool
 	maxDepth int
 }
@@ -53,13 +53,13 @@ func (s *scanner) literal(word string) bool {
 	return false
 }
 
-// plainText returns the content of a string without escapes.
+// plainText returns the content of a string. It refuses strings with escapes.
 func (s *scanner) plainText() ([]byte, bool) {
 	inside, plain, ok := s.text()
 	return inside, plain && ok
 }
 
-// text returns the content of a string, undecoded. plain is false if the string has escapes.
+// text returns the content of a string with its escapes undecoded. plain is false if there are escapes.
 func (s *scanner) text() (inside []byte, plain, ok bool) {
 	if !s.next('"') {
 		return nil, false, false
@@ -82,7 +82,7 @@ func (s *scanner) text() (inside []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// escape skips an escape up to its last byte. If strict is set, it refuses \u escapes, which may
+// escape moves to the last byte of an escape. If strict is set, it refuses \u escapes, because they may
 // be halves of surrogate pairs.
 func (s *scanner) escape() bool {
 	s.at++
@@ -128,7 +128,7 @@ func (s *scanner) integer() (n int64, ok bool) {
 	return n, true
 }
 
-// skip skips any value. depth is the number of enclosing objects and lists.
+// skip moves past any value. depth is the number of objects and lists around the value.
 func (s *scanner) skip(depth int) bool {
 	switch s.peek() {
 	case '{':
@@ -148,7 +148,6 @@ func (s *scanner) skip(depth int) bool {
 	return s.number()
 }
 
-// number skips a number.
 func (s *scanner) number() bool {
 	from := s.at
 	if _, ok := s.integer(); ok {
@@ -187,8 +186,8 @@ func (s *scanner) digits() int {
 	return s.at - from
 }
 
-// maxMembers bounds the members of a skipped object, because skipObject compares their names
-// with each other.
+// maxMembers is the greatest number of members of a skipped object. It is small, because skipObject
+// compares each name with all others.
 const maxMembers = 24
 
 func (s *scanner) skipObject(depth int) bool {

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// schema is a JSON Schema of draft 2020-12 with the keywords that nod's schemas use; a schema
-// with another keyword does not decode. A library for all keywords would cost every process 3
-// ms at its start, and each hook is a process.
+// schema is a JSON Schema of draft 2020-12. It supports only the keywords that nod's schemas use;
+// decoding fails at any other keyword. A library for all keywords would cost each process 3 ms at its
+// start, and each hook is a process.
 type schema struct {
 	Ref  string             `json:"$ref"`
 	Defs map[string]*schema `json:"$defs"`
@@ -43,7 +43,7 @@ type schema struct {
 	Minimum *int64 `json:"minimum"`
 	Maximum *int64 `json:"maximum"`
 
-	// Annotations, which check nothing.
+	// These annotations check nothing.
 	Dialect     string `json:"$schema"`
 	ID          string `json:"$id"`
 	Title       string `json:"title"`
@@ -53,7 +53,7 @@ type schema struct {
 	Examples    []any  `json:"examples"`
 }
 
-// types are the types that a value may have. An empty list allows every type.
+// types are the JSON types that a value may have. An empty list accepts every type.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {
@@ -73,7 +73,8 @@ func (t *types) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// additional is the schema of unlisted members; nil means that an object may have none.
+// additional describes the members of an object that the schema does not list. All of them must match its
+// schema. If its schema is nil, the object may have no such member.
 type additional struct{ schema *schema }
 
 func (a *additional) UnmarshalJSON(data []byte) error {
@@ -93,8 +94,8 @@ type pattern struct {
 	matches func(string) bool
 }
 
-// UnmarshalJSON compiles the expression. It replaces the pattern of ids by ValidID, which needs
-// a tenth of the time, because every message contains ids.
+// UnmarshalJSON compiles the expression. Instead of the expression for ids, it uses ValidID, which needs
+// a tenth of the time. This matters because every message contains ids.
 func (p *pattern) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &p.text); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (p *pattern) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// format is the name of a format; nod's schemas use date-time alone.
+// format is the name of a text format. nod's schemas use only date-time.
 type format string
 
 const dateTime format = "date-time"
@@ -125,29 +126,30 @@ func (f *format) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decodeSchema decodes a schema. An unknown keyword is an error, because nod would not check
-// it.
+// decodeSchema decodes a schema. An unknown keyword is an error, because nod would not check the keyword.
 func decodeSchema(data []byte, into **schema) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(into)
 }
 
-// faults are the faults of a message so far. Their paths begin at the value that is validated.
+// faults are the faults found in a message so far. Their paths begin at the value that is being
+// validated.
 type faults []*fault
 
 func (f *faults) add(format string, args ...any) {
 	*f = append(*f, &fault{text: fmt.Sprintf(format, args...)})
 }
 
-// The method below puts a step in front of the paths of the faults from the index start on.
+// The method below puts a step in front of the paths of those faults that have the index start or a
+// higher one.
 func (f faults) below(start int, step func() string) {
 	for _, one := range f[start:] {
 		one.in(step())
 	}
 }
 
-// validate adds the faults of v, which parse has returned.
+// validate appends the faults of v, a value in the tree that parse returns.
 func (s *schema) validate(v any, f *faults) {
 	if s.If != nil && s.Then != nil && s.If.accepts(v) {
 		s.Then.validate(v, f)
@@ -180,7 +182,7 @@ func (s *schema) accepts(v any) bool {
 }
 
 func (s *schema) validateText(v string, f *faults) {
-	if len(v) < s.MinLength*utf8.UTFMax || s.MaxLength != nil && len(v) > *s.MaxLength { // a character has 1 to UTFMax bytes
+	if len(v) < s.MinLength*utf8.UTFMax || s.MaxLength != nil && len(v) > *s.MaxLength { // only a text with such a length in bytes can break a limit, because a character has 1 to UTFMax bytes
 		switch n := utf8.RuneCountInString(v); {
 		case n < s.MinLength && s.MinLength == 1:
 			f.add("must not be empty")
@@ -198,7 +200,8 @@ func (s *schema) validateText(v string, f *faults) {
 	}
 }
 
-// isTime reports whether time.Time decodes the text, so that schema and struct agree.
+// isTime reports whether time.Time can decode the text, so that the schema accepts the same times as the
+// struct.
 func isTime(text string) bool {
 	var t time.Time
 	return t.UnmarshalText([]byte(text)) == nil
@@ -208,7 +211,7 @@ func (s *schema) validateNumber(v json.Number, f *faults) {
 	if s.Minimum == nil && s.Maximum == nil {
 		return
 	}
-	n, err := v.Float64() // parse refuses numbers that a double cannot hold exactly
+	n, err := v.Float64() // the number is exact, because parse refuses numbers that a double cannot hold exactly
 	switch {
 	case err != nil:
 		f.add("is no number")
@@ -248,7 +251,7 @@ func (s *schema) validateObject(v map[string]any, f *faults) {
 	for _, name := range s.Required {
 		if _, there := v[name]; !there {
 			*f = append(*f, (&fault{text: "is missing"}).in(step(name)))
-			break // a message gets only one error
+			break // a message gets only one error, so one missing field is enough
 		}
 	}
 	var unknown []string
@@ -274,7 +277,8 @@ func (s *schema) validateObject(v map[string]any, f *faults) {
 	}
 }
 
-// unknown returns the fault of an unlisted member, with the most similar listed name.
+// unknown returns the fault for a member that the schema does not list. The fault names the most similar
+// member that it lists.
 func (s *schema) unknown(name string) *fault {
 	if meant := Nearest(name, slices.Collect(maps.Keys(s.Properties))); meant != "" {
 		return &fault{text: "is not known here; did you mean " + meant + "?"}
@@ -299,7 +303,7 @@ func hasType(v any, name string) bool {
 	return typeOf(v) == name
 }
 
-// isInteger reports whether a number has no fraction: 1, 1.0 and 1e2 have none.
+// isInteger reports whether a number has no fraction, as 1, 1.0 and 1e2.
 func isInteger(literal string) bool {
 	d := decimalOf(literal)
 	return d.exponent >= len(d.digits)
@@ -321,7 +325,8 @@ func typeOf(v any) string {
 	return "object"
 }
 
-// equal reports whether v equals a value of enum or const. In nod's schemas these are texts.
+// equal reports whether v equals a value of the keywords enum or const. In nod's schemas, these values
+// are texts.
 func equal(listed, v any) bool {
 	switch listed := listed.(type) {
 	case string, bool, nil:

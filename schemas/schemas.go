@@ -1,11 +1,11 @@
-// Package schemas is nod's wire contract: every message on the bus, its subject, and the rules
-// that make it valid.
+// Package schemas is nod's wire contract: every message on the bus, its subject, and the rules that make
+// it valid.
 //
-// Go structs and the JSON Schemas in v1/ are both written by hand; tests check that structs,
-// schemas and golden files agree. Messages are JSON with snake_case fields and a leading "type"
-// such as "nod.v1.request". Unknown fields of messages are ignored. Unknown fields of stored records
-// are kept, and a record that has one allows nothing (see Later). Unknown versions are refused.
-// "Noun" is the package's word for a message's struct.
+// Both the Go structs and the JSON Schemas in v1/ are written by hand. Tests check that structs, schemas
+// and golden files agree. Messages are JSON with snake_case fields and begin with a "type" such as
+// "nod.v1.request". Messages of unknown versions are refused. Unknown fields of messages are ignored.
+// Unknown fields of stored records are kept, and a record with such a field allows nothing (see Later).
+// This package calls a message's struct a "noun".
 package schemas
 
 import (
@@ -17,32 +17,32 @@ import (
 	"strings"
 )
 
-// Size limits. Messages are checked when they arrive, so that every stored request can be
-// decided: its record, with any answer, fits into one message.
+// These limits ensure that every stored request can be decided: its record fits into one message, with
+// any answer. Messages are checked against the limits when they arrive.
 const (
-	MaxRequestBytes = 256 << 10 // the longest request, in the agent's encoding
-	MaxAnswerBytes  = 256 << 10 // the longest message and updated_input of an answer, together
-	MaxAwaited      = 500       // the most requests in one Await
-	// MaxSettingsBytes is the maximum size of settings.json, in bytes.
+	MaxRequestBytes = 256 << 10 // the greatest size of a request, in the agent's encoding
+	MaxAnswerBytes  = 256 << 10 // the greatest size of an answer's message and updated_input together
+	MaxAwaited      = 500       // the greatest number of requests in one Await
+	// MaxSettingsBytes is the greatest size of settings.json, in bytes.
 	MaxSettingsBytes = 256 << 10
-	// MaxPath is the maximum length of a path in a permission, in characters.
+	// MaxPath is the greatest length of a path in a permission, in characters.
 	MaxPath = 4096
-	// MaxDirs is the largest number of directories in each list of a session.
+	// MaxDirs is the greatest number of directories in each list of a session.
 	MaxDirs = 256
-	// MaxDepth is the deepest nesting of a request or an answer. nod's own messages, which
-	// contain them, nest deeper.
+	// MaxDepth is the deepest nesting of a request or an answer. nod's own messages contain requests and
+	// answers, and so are nested deeper.
 	MaxDepth = 100
-	// MaxPayloadBytes is the message size that the NATS server must accept: a record with the
-	// longest request, the longest answer and nod's own fields.
+	// MaxPayloadBytes is the message size that the NATS server must accept. A record of this size has
+	// room for the longest request, the longest answer and nod's own fields.
 	MaxPayloadBytes = 768 << 10
 )
 
-// idPattern is the pattern of ids in the JSON Schemas; ValidID accepts the same ids.
+// idPattern is the pattern for ids in the JSON Schemas. ValidID accepts the same ids.
 const idPattern = `^[A-Za-z0-9_-]{1,128}$`
 
-// ValidID reports whether s is valid as the id of a session, a request, an agent, a connector
-// or a recipient. A valid id is one token of a subject or a key. The check is a loop and no
-// regexp, because every message is checked several times on every hop.
+// ValidID reports whether s is a valid id of a session, a request, an agent, a connector or a recipient.
+// A valid id is one token of a subject or of a key. ValidID uses no regexp, because each message is
+// checked several times on every hop.
 func ValidID(s string) bool {
 	if len(s) < 1 || len(s) > 128 {
 		return false
@@ -61,13 +61,13 @@ func ValidID(s string) bool {
 // Key returns the key of a request's record: "<session_id>.<pending_id>".
 func Key(sessionID, pendingID string) string { return sessionID + "." + pendingID }
 
-// SplitKey returns the ids in a key that Key has made.
+// SplitKey returns the two ids in a key that Key has made.
 func SplitKey(key string) (sessionID, pendingID string) {
 	sessionID, pendingID, _ = strings.Cut(key, ".")
 	return sessionID, pendingID
 }
 
-// Encode returns v as JSON without HTML escaping, which would turn 256 KiB of "<" into 1.5 MB.
+// Encode returns v as JSON. It does not escape HTML, because that would turn 256 KiB of "<" into 1.5 MB.
 func Encode(v any) ([]byte, error) {
 	if data, ok := encode(reflect.ValueOf(v)); ok {
 		return data, nil
@@ -81,7 +81,8 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// encode encodes a struct, or a pointer to one, if a writer exists for its type.
+// encode encodes a struct, or the target of a pointer to one. It returns false if there is no writer for
+// the type.
 func encode(v reflect.Value) ([]byte, bool) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -96,9 +97,9 @@ func encode(v reflect.Value) ([]byte, bool) {
 	return w.encode(v)
 }
 
-// TypeOf returns a message's type, or "" if it has no type. Messages of nod begin with the
-// type, so TypeOf need not decode the rest. The error means that TypeOf had to decode the
-// message, and that its JSON is invalid.
+// TypeOf returns a message's type, or "" if the message has none. Messages of nod begin with the type, so
+// TypeOf usually does not decode the rest. An error means that TypeOf had to decode the message, and that
+// its JSON is invalid.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
@@ -112,8 +113,8 @@ func TypeOf(data []byte) (string, error) {
 	return head.Type, err
 }
 
-// SubjectToken returns a token for subjects and keys that stands for s, an id of another
-// system: s itself if it is a valid id, else "h-" and 32 hex digits of its SHA-256.
+// SubjectToken returns a token for subjects and keys that stands for s, an id of another system. The
+// token is s if s is a valid id, and otherwise "h-" with 32 hex digits of its SHA-256.
 func SubjectToken(s string) string {
 	if ValidID(s) {
 		return s

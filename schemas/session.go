@@ -2,37 +2,36 @@ package schemas
 
 import "time"
 
-// Session is one conversation of an agent, with its permissions, grants and timeout. It belongs
-// to the first agent that uses it; other agents get NOT_FOUND.
+// Session is one conversation of an agent, with its permissions, grants and timeout. A session belongs to
+// the first agent that uses it. Other agents get NOT_FOUND.
 type Session struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	Agent     string `json:"agent,omitempty"` // the agent to which the session belongs; empty until its first request
 	User      string `json:"user,omitempty"`
-	// Background means that no person watches this session: a foreground session of the same
-	// user shows its requests.
+	// Background means that no person watches this session. A foreground session of the same user shows
+	// its requests.
 	Background bool `json:"background,omitempty"`
-	// Uncontained means that the session's host ran a call without its container, although the
-	// call was allowed only contained. Later calls of the session ask instead of running
-	// contained.
+	// Uncontained means that the session's host once ran a call without a container, although the call
+	// was allowed only contained. For later calls of the session, nod asks a person instead of running
+	// them contained.
 	Uncontained bool `json:"uncontained,omitempty"`
-	// TimeoutSeconds replaces the timeouts of the settings; 0 leaves them in force.
+	// TimeoutSeconds replaces the timeouts of the settings. 0 means that those of the settings apply.
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
-	// Permissions is nil unless the session is managed. The calls of a managed session need
-	// permissions.
+	// Permissions is nil unless the session is managed. The calls of a managed session need permissions.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
-	// Grants are the standing answers in force in this session. Only replies set them; the
-	// store has them under other keys.
+	// Grants are the standing answers in force in this session. Only replies have them, because the store
+	// has them under other keys.
 	Grants    []StandingAnswer `json:"grants,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
-	ActiveAt  time.Time        `json:"active_at"` // the time of the last request, stored once a day and so up to a day old
-	// Revision is the revision of the stored session. Only replies set it.
+	ActiveAt  time.Time        `json:"active_at"` // when the last request came; it is stored once a day, and so may be a day old
+	// Revision is the revision of the stored session. Only replies have it.
 	Revision uint64 `json:"revision,omitempty"`
 	Later    Later  `json:"-"`
 }
 
-// SessionPermissions is the access of a managed session. Paths are absolute. nod's owner must
-// make sure that they contain no symbolic links.
+// SessionPermissions is the access of a managed session. All paths are absolute. nod's owner must make
+// sure that they contain no symbolic links.
 type SessionPermissions struct {
 	WorkingDir string   `json:"working_dir,omitempty"` // a directory that the session may read and write
 	ReadDirs   []string `json:"read_dirs,omitempty"`
@@ -42,23 +41,23 @@ type SessionPermissions struct {
 	Later      Later    `json:"-"`
 }
 
-// SessionChange changes the properties of a session that nod's owner sets. A property whose
-// field is absent stays unchanged.
+// SessionChange changes those properties of a session that nod's owner sets. If a field is absent, the
+// property stays unchanged.
 type SessionChange struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	// TimeoutSeconds replaces the session's timeout; 0 removes it.
+	// TimeoutSeconds replaces the session's timeout. 0 removes the timeout.
 	TimeoutSeconds *int  `json:"timeout_seconds,omitempty"`
 	Background     *bool `json:"background,omitempty"`
-	// Permissions changes the permissions, and makes the session managed.
+	// Permissions changes the session's permissions, and makes the session managed.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
-	// Unmanaged removes all permissions before Permissions is applied. If Permissions is nil,
-	// the session is no longer managed.
+	// Unmanaged removes all permissions before the change in Permissions. If Permissions is nil, the
+	// session is no longer managed.
 	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 
-// PermissionsChange replaces parts of a session's permissions. A part whose field is absent
-// stays unchanged.
+// PermissionsChange replaces parts of a session's permissions. If a field is absent, that part stays
+// unchanged.
 type PermissionsChange struct {
 	WorkingDir *string   `json:"working_dir,omitempty"` // the new working directory; "" removes it
 	ReadDirs   *[]string `json:"read_dirs,omitempty"`
@@ -66,10 +65,10 @@ type PermissionsChange struct {
 	Network    *bool     `json:"network,omitempty"`
 }
 
-// PresenceOp is the operation of a Presence.
+// PresenceOp is what a Presence does.
 type PresenceOp string
 
-// The presence operations.
+// The operations of a Presence.
 const (
 	PresenceJoin   PresenceOp = "join"
 	PresenceRenew  PresenceOp = "renew"
@@ -78,11 +77,12 @@ const (
 	PresenceUnlock PresenceOp = "unlock"
 )
 
-// ClientVoice is the connector of voice, and the kind of its clients. They have a timeout of their own.
+// ClientVoice is the name of the voice connector, and the kind of its clients. Voice has a timeout of its
+// own.
 const ClientVoice = "voice"
 
-// Presence reports that a client is connected to a session, or takes or releases the session's
-// input lock. Connection and lock are leases, which the client must renew before they end.
+// Presence reports that a client is connected to a session, or takes or releases the session's input
+// lock. The connection and the lock are leases, which the client must renew before they end.
 type Presence struct {
 	Type      string     `json:"type"`
 	Op        PresenceOp `json:"op"`
@@ -92,8 +92,8 @@ type Presence struct {
 	From      From       `json:"from"`
 }
 
-// Lock is the reply to a Presence: the holder of the session's input lock and the end of that
-// lease. Granted means that the calling client holds the lock.
+// Lock is the reply to a Presence: the holder of the session's input lock, and when that lease ends.
+// Granted means that the calling client is the holder.
 type Lock struct {
 	Type       string    `json:"type"`
 	Granted    bool      `json:"granted"`

@@ -59,10 +59,10 @@ func WithdrawSubject(agent, session, id string) string {
 	return subject("withdraw", agent, session, id)
 }
 
-// RunSubject carries an agent's questions whether a contained command may start.
+// RunSubject carries an agent's Run messages: may a contained command start?
 func RunSubject(agent, session, id string) string { return subject("run", agent, session, id) }
 
-// RanSubject carries an agent's reports about contained commands.
+// RanSubject carries an agent's Ran messages, which report the end of contained commands.
 func RanSubject(agent, session, id string) string { return subject("ran", agent, session, id) }
 
 // AwaitSubject carries an agent's Await messages.
@@ -73,7 +73,7 @@ func DecisionSubject(agent, session, id string) string {
 	return subject("decision", agent, session, id)
 }
 
-// NoticeSubject carries notices to an agent's session.
+// NoticeSubject carries notices for an agent's session.
 func NoticeSubject(agent, session string) string { return subject("notice", agent, session) }
 
 // AnswerSubject carries answers from a connector.
@@ -84,16 +84,16 @@ func AnswerSubject(connector, session, id string) string {
 // GrantSubject carries an agent's Share messages.
 func GrantSubject(agent string) string { return subject("grant", agent) }
 
-// GateSubject carries an agent's checks for scheduled tasks.
+// GateSubject carries an agent's Gate messages, which check permissions for scheduled tasks.
 func GateSubject(agent string) string { return subject("gate", agent) }
 
 // SessionSubject carries an agent's queries about its own sessions.
 func SessionSubject(agent string) string { return subject("session", agent) }
 
-// NoticesSubject carries an agent's calls for the notices that nod keeps for its sessions.
+// NoticesSubject carries an agent's requests for the notices that nod keeps for its sessions.
 func NoticesSubject(agent string) string { return subject("notices", agent) }
 
-// HostResolvedSubject carries an agent's HostResolved reports.
+// HostResolvedSubject carries an agent's HostResolved messages.
 func HostResolvedSubject(agent string) string { return subject("passed", agent) }
 
 // PromptSubject carries prompts to a carrier.
@@ -104,38 +104,39 @@ func PromptSubject(connector, session, id string) string {
 // ViewSubject carries every change of a request to all viewers.
 func ViewSubject(session, id string) string { return subject("view", session, id) }
 
-// PresenceSubject carries the presence of a connector's clients.
+// PresenceSubject carries a connector's Presence messages about its clients.
 func PresenceSubject(connector string) string { return subject("presence", connector) }
 
-// RegisterSubject carries the registrations of a connector's workers.
+// RegisterSubject carries a connector's Register messages about its workers.
 func RegisterSubject(connector string) string { return subject("register", connector) }
 
-// ShownSubject carries a carrier's reads, claims and writes of entries in shown_prompts.
+// ShownSubject carries a carrier's Shown messages, which read, claim and write entries of shown_prompts.
 func ShownSubject(connector string) string { return subject("shown", connector) }
 
-// DeliverySubject carries the delivery reports of a connector's workers.
+// DeliverySubject carries a carrier's Delivery messages.
 func DeliverySubject(connector string) string { return subject("delivery", connector) }
 
 // QuerySubject carries a connector's queries.
 func QuerySubject(connector, query string) string { return subject("query", connector, query) }
 
-// ManageSubject carries changes to sessions, settings, grants, freezes, pairings and login
-// codes.
+// ManageSubject carries changes of sessions, settings, grants, freezes, pairings and login codes.
 func ManageSubject(connector, op string) string { return subject("manage", connector, op) }
 
 // LogSubject carries log entries.
 func LogSubject(session string) string { return subject("log", session) }
 
-// CheckpointSubject carries the checkpoints of the log. No session has its last token as an id.
+// CheckpointSubject carries the checkpoints of the log. Its last token is no valid id, so no session has
+// the same subject.
 const CheckpointSubject = prefix + "log.~checkpoint"
 
-// TimerSubject is the subject of a record's armed timer. The fired timer is on DueSubject.
+// TimerSubject is the subject of a record's armed timer. When the timer has fired, it is on DueSubject.
 func TimerSubject(key string) string { return subject("timer", key) }
 
 // DueSubject carries the fired timer of a record.
 func DueSubject(key string) string { return subject("due", key) }
 
-// The last tokens of QuerySubject and of ManageSubject.
+// The operations of queries and of management, which are the last tokens of QuerySubject and
+// ManageSubject.
 const (
 	QueryPending  = "pending"
 	QueryShow     = "show"
@@ -143,7 +144,7 @@ const (
 	QuerySettings = "settings"
 	QueryGrants   = "grants"
 	QueryHistory  = "history"
-	// QueryUnsettled lists the decided requests that a carrier may still show as pending.
+	// QueryUnsettled asks for the decided requests that a carrier may still show as pending.
 	QueryUnsettled = "unsettled"
 
 	ManageSettings = "settings"
@@ -156,8 +157,8 @@ const (
 	ManagePass     = "pass"
 )
 
-// Tokens splits subj, a subject with this verb, into the n tokens after "nod.v1.<verb>.". ok is
-// false if subj has another prefix or number of tokens, or if a token is no valid id.
+// Tokens returns the n tokens of the subject subj after "nod.v1.<verb>.". ok is false if subj has another
+// prefix or number of tokens, or if a token is no valid id.
 func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	rest, found := strings.CutPrefix(subj, prefix+verb+".")
 	if !found {
@@ -175,24 +176,25 @@ func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	return tokens, true
 }
 
-// The connectors that are viewers, which show every pending request. All other connectors are
-// carriers, which send each prompt to one person.
+// These connectors are viewers, which show every pending request. All other connectors are carriers,
+// which send each prompt to one person.
 const (
 	ConnectorTerminal = "terminal"
 	ConnectorWeb      = "web"
 )
 
-// ConnectorObserver is the name in the queries of observers. No connector has it.
+// ConnectorObserver stands for the connector's name in queries of observers. No connector may have this
+// name.
 const ConnectorObserver = "observer"
 
-// IsViewer reports whether a connector is a viewer, which people use as an inbox.
+// IsViewer reports whether a connector is a viewer. People use viewers as an inbox.
 func IsViewer(connector string) bool {
 	return connector == ConnectorTerminal || connector == ConnectorWeb
 }
 
-// IsSecondDevice reports whether people answer through a connector from a device on which no agents
-// run, such as a phone. A voice client may run on the agents' machine, where agents could read its
-// token or speak themselves.
+// IsSecondDevice reports whether people use the connector on a device on which no agents run, such as a
+// phone. Voice is no second device: its client may run on the agents' machine, where agents could read
+// the client's token or speak themselves.
 func IsSecondDevice(connector string) bool {
 	return !IsViewer(connector) && connector != ClientVoice
 }

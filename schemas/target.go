@@ -3,7 +3,7 @@ package schemas
 // Place says whether a target lies in the project.
 type Place string
 
-// The places of a target. Without one, nod cannot tell.
+// The places of a target. An empty Place means that nod cannot tell.
 const (
 	PlaceProject Place = "project"
 	PlaceOutside Place = "outside"
@@ -12,12 +12,12 @@ const (
 // OutsideProject is the reason for the risk of a call that names a place outside its project.
 const OutsideProject = "outside the project"
 
-// Target is what a call acts on for one of its reasons: a file, or something with a name.
+// Target is what one reason for a call's risk is about: a file, or something else with a name.
 type Target struct {
-	Does string `json:"does"`           // the reason, one of the record's reasons
+	Does string `json:"does"`           // the reason, which is one of the record's Reasons
 	Name string `json:"name,omitempty"` // the file as the call names it, or a name such as a host
-	// Path is the full path of a file, after the symbolic links that nod knows. It is empty if Name is no
-	// file, or if nod cannot tell the path.
+	// Path is the full path of the file, with all symbolic links that nod knows resolved. It is empty if
+	// Name is no file, or if nod cannot tell the path.
 	Path  string `json:"path,omitempty"`
 	Place Place  `json:"place,omitempty"`
 	Later Later  `json:"-"`

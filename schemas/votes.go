@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DescribeVotes returns the votes so far and the number of people who must allow a request, as
-// people see them: "1 of 2: Ann".
+// DescribeVotes describes for people how many votes a request has, how many it needs, and who voted: "1
+// of 2: Ann".
 func DescribeVotes(votes []Vote, needed int) string {
 	text := fmt.Sprintf("%d of %d", len(votes), needed)
 	if len(votes) > 0 {
@@ -16,7 +16,7 @@ func DescribeVotes(votes []Vote, needed int) string {
 	return text
 }
 
-// SamePerson reports whether two votes are of one person: by the name or by the login, because
+// SamePerson reports whether two votes are by the same person. It compares names and logins, because
 // people may change the name that an issuer shows for them.
 func (v *Vote) SamePerson(other *Vote) bool {
 	return v.Name == other.Name || v.Login != nil && other.Login != nil && v.Login.Issuer == other.Login.Issuer && v.Login.Subject == other.Login.Subject
@@ -31,16 +31,16 @@ func Voters(votes []Vote) []string {
 	return names
 }
 
-// The versions of the settings about several people. An engine reports the newest version that it
-// knows, and settings are refused while an engine runs that does not know theirs.
+// The versions of the settings about several people. An engine reports the newest version that it knows.
+// nod refuses settings while an engine runs that does not know their version.
 const (
-	TeamsVotes  = 1 // votes, not_requester, rules and channels of permissions.confirm
-	TeamsGroups = 2 // groups, people of permissions.confirm, escalations and quiet hours
-	TeamsLogins = 3 // logins at an issuer, and groups of it
+	TeamsVotes  = 1 // has the members votes, not_requester, rules and channels of permissions.confirm
+	TeamsGroups = 2 // adds groups, the member people of permissions.confirm, escalations and quiet hours
+	TeamsLogins = 3 // adds logins at an issuer, and the issuer's groups
 )
 
-// TeamsVersion returns the version of the settings about several people that engines must know, or
-// 0 if the settings have none.
+// TeamsVersion returns the version that engines must know for these settings. It is 0 if the settings
+// have nothing about several people.
 func (s *Settings) TeamsVersion() uint64 {
 	if s.OIDC() != nil {
 		return TeamsLogins

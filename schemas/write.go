@@ -13,28 +13,29 @@ import (
 	"unicode/utf8"
 )
 
-// A writer encodes the values of one type in one pass, exactly as encoding/json does without
-// HTML escaping. It skips the checks that encoding/json makes of its own output.
+// writer encodes the values of one type in one pass. Its output equals that of encoding/json without HTML
+// escaping. It is faster, because encoding/json checks its own output.
 type writer struct {
 	kind   planKind
-	fields []writerField // the fields of a struct
-	later  int           // the index of a struct's Later; -1 if it has none
-	item   *writer       // the writer for the items of a list, or for a pointer's target
-	length atomic.Int64  // the length of the last encoded value
+	fields []writerField // only a struct has fields
+	later  int           // the index of the struct's field Later; -1 if it has none
+	item   *writer       // the writer for the items of a list, or for the target of a pointer
+	length atomic.Int64  // the length of the last encoded value, at most maxBuffer
 }
 
 type writerField struct {
-	head      string // the field's name with its quotation marks and the colon
+	head      string // the field's name in quotation marks, with a colon
 	index     int
 	omitEmpty bool
 	omitZero  bool
 	writer    *writer
 }
 
-// writers caches writers by type; nil stands for a type that writers do not support.
+// writers caches the writer of each type. The value is nil for a type that writers do not support.
 var writers sync.Map
 
-// writerOf returns the writer of a type, or nil if writers do not support a part of the type.
+// writerOf returns the writer for a type. It returns nil if writers do not support the type or a part of
+// it.
 func writerOf(t reflect.Type) *writer {
 	if known, ok := writers.Load(t); ok {
 		return known.(*writer)
@@ -83,20 +84,20 @@ func newWriter(t reflect.Type) *writer {
 	return w
 }
 
-// encode returns v as JSON. It returns false if v has a part that needs encoding/json.
+// encode returns v as JSON. It returns false if encoding/json must encode v, because writers cannot.
 func (w *writer) encode(v reflect.Value) ([]byte, bool) {
-	if !v.CanAddr() { // reading the time in an addressable struct needs no copy on the heap
+	if !v.CanAddr() { // from an addressable struct, a time can be read without a copy on the heap
 		addressable := reflect.New(v.Type()).Elem()
 		addressable.Set(v)
 		v = addressable
 	}
 	last := int(w.length.Load())
-	data, ok := w.append(make([]byte, 0, last+last/8+minBuffer), v) // values of one type are mostly of similar length
+	data, ok := w.append(make([]byte, 0, last+last/8+minBuffer), v) // the buffer is sized for the last value, because values of one type mostly have similar lengths
 	w.length.Store(int64(min(len(data), maxBuffer)))
 	return data, ok
 }
 
-// The first buffer of a value has at least minBuffer and about maxBuffer bytes at most.
+// The first buffer for a value has at least minBuffer bytes, and not much more than maxBuffer.
 const (
 	minBuffer = 64
 	maxBuffer = 4 << 10
@@ -172,7 +173,7 @@ func (w *writer) appendList(to []byte, v reflect.Value) (_ []byte, ok bool) {
 	return append(to, ']'), true
 }
 
-// isZero reports whether omitzero leaves a value out.
+// isZero reports whether the tag option omitzero leaves the value out.
 func isZero(v reflect.Value) bool {
 	if v.Type() == timeType {
 		return v.Addr().Interface().(*time.Time).IsZero()
@@ -180,7 +181,7 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isEmpty reports whether omitempty leaves a value out. A struct is never empty.
+// isEmpty reports whether the tag option omitempty leaves the value out. A struct is never empty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.String:
@@ -191,8 +192,8 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// appendRaw appends JSON without the blanks between its parts. It returns false if the JSON is
-// not valid.
+// appendRaw appends JSON without white space between its parts. It returns false if the JSON is not
+// valid.
 func appendRaw(to []byte, raw json.RawMessage) ([]byte, bool) {
 	if raw == nil {
 		return append(to, "null"...), true
@@ -210,7 +211,7 @@ func appendRaw(to []byte, raw json.RawMessage) ([]byte, bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText appends a text with the escapes of encoding/json.
+// appendText appends a text as a JSON string, with the escapes of encoding/json.
 func appendText(to []byte, s string) []byte {
 	to = append(to, '"')
 	from := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every message has a writer, except the messages with settings.
+// Every message has a writer, except for messages with settings.
 func TestWritersEncodeEveryMessage(t *testing.T) {
 	for _, m := range Messages() {
 		if m.Type != TypeSettingsState {
@@ -29,7 +29,7 @@ func TestWritersEncodeEveryMessage(t *testing.T) {
 	}
 }
 
-// sameAsJSON fails if a writer writes another text than encoding/json.
+// sameAsJSON fails the test if a writer and encoding/json encode v differently.
 func sameAsJSON(t testing.TB, v any) {
 	t.Helper()
 	got, ok := encode(reflect.ValueOf(v))

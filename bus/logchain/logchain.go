@@ -1,7 +1,6 @@
-// Package logchain makes and verifies the checkpoints of nod's log. A checkpoint is an engine's
-// signed statement about the entries since the checkpoint before. An entry that was changed,
-// removed, added or moved later no longer agrees with the checkpoints. docs/evidence.md
-// describes the format and its limits.
+// Package logchain makes and verifies the checkpoints of nod's log. A checkpoint is an engine's signed
+// statement about the entries since the previous checkpoint. An entry that is changed, removed, added or
+// moved later disagrees with the checkpoints. docs/evidence.md describes the format and its limits.
 package logchain
 
 import (
@@ -19,12 +18,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// MaxEntries is the greatest number of entries of one checkpoint. It keeps a checkpoint smaller
+// MaxEntries is the greatest number of entries that one checkpoint covers. It keeps a checkpoint smaller
 // than 64 KiB.
 const MaxEntries = 1000
 
-// Line returns the exported line of a log entry, without its line break. Checkpoints cover this
-// line.
+// Line returns the line of a log entry in an exported log, without its line break. Checkpoints cover
+// exactly these bytes.
 func Line(sequence uint64, entry []byte) []byte {
 	line := make([]byte, 0, len(entry)+40)
 	line = append(line, `{"sequence":`...)
@@ -34,7 +33,7 @@ func Line(sequence uint64, entry []byte) []byte {
 	return append(line, '}')
 }
 
-// split is the reverse of Line. It refuses each line that Line would not have returned.
+// split is the inverse of Line. It refuses every line that Line cannot return.
 func split(line []byte) (sequence uint64, entry []byte, err error) {
 	var l struct {
 		Sequence uint64          `json:"sequence"`
@@ -49,14 +48,14 @@ func split(line []byte) (sequence uint64, entry []byte, err error) {
 	return l.Sequence, l.Entry, nil
 }
 
-// Signer signs checkpoints with an nkey. The zero Signer leaves them unsigned.
+// Signer signs checkpoints with an nkey. The zero Signer makes unsigned checkpoints.
 type Signer struct{ pair nkeys.KeyPair }
 
-// NewSigner returns the signer of a key file's content: an nkey seed, or NATS credentials.
+// NewSigner returns the signer for the content of a key file, which is an nkey seed or NATS credentials.
 func NewSigner(file []byte) (Signer, error) {
 	pair, err := nkeys.ParseDecoratedNKey(file)
 	if err != nil {
-		return Signer{}, fmt.Errorf("holds no nkey seed") // the library's error may quote the seed, so the error is left out
+		return Signer{}, fmt.Errorf("holds no nkey seed") // the error leaves out the library's error, which may quote the seed
 	}
 	return Signer{pair}, nil
 }
@@ -68,7 +67,7 @@ func (s Signer) Wipe() {
 	}
 }
 
-// Digests are the digests of consecutive entries, one after another.
+// Digests are the digests of consecutive log entries, in one byte slice.
 type Digests []byte
 
 // Add appends the digest of an entry.
@@ -80,8 +79,8 @@ func (d *Digests) Add(sequence uint64, entry []byte) {
 // Len returns the number of entries.
 func (d Digests) Len() int { return len(d) / sha256.Size }
 
-// Make returns the log entry of a signed checkpoint. Its entries are consecutive from the
-// sequence first. previous is the Hash of the checkpoint before.
+// Make returns the log entry of a signed checkpoint. The checkpoint covers the consecutive entries from
+// the sequence first on. previous is the Hash of the previous checkpoint.
 func (s Signer) Make(first uint64, entries Digests, previous string, at time.Time) (schemas.LogEntry, error) {
 	e := schemas.LogEntry{Type: schemas.TypeLogEntry, At: at.UTC(), Kind: schemas.LogCheckpoint, Checkpoint: &schemas.Checkpoint{
 		First: first, Last: first + uint64(entries.Len()) - 1, Previous: previous, Lines: base64.StdEncoding.EncodeToString(entries),
@@ -103,7 +102,7 @@ func (s Signer) Make(first uint64, entries Digests, previous string, at time.Tim
 	return e, nil
 }
 
-// hash returns the Hash that the checkpoint in a log entry must have.
+// hash computes the Hash of the checkpoint in a log entry from the entry's other content.
 func hash(e *schemas.LogEntry) string {
 	c := e.Checkpoint
 	sum := sha256.Sum256(fmt.Appendf(nil, "nod.v1.checkpoint\n%d\n%d\n%s\n%s\n%s\n",
@@ -111,7 +110,7 @@ func hash(e *schemas.LogEntry) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isSigned reports whether the signature of a checkpoint was made with its key.
+// isSigned reports whether a checkpoint has a valid signature by the key that it names.
 func isSigned(c *schemas.Checkpoint) bool {
 	signature, err := base64.StdEncoding.DecodeString(c.Signature)
 	if err != nil || c.Key == "" {

@@ -16,7 +16,6 @@ import (
 
 var start = time.Date(2026, 1, 18, 0, 0, 0, 0, time.UTC)
 
-// newKey returns a signer and its public key.
 func newKey(t *testing.T) (Signer, string) {
 	pair, err := nkeys.CreateUser()
 	require.NoError(t, err)
@@ -29,7 +28,7 @@ func newKey(t *testing.T) (Signer, string) {
 	return sign, public
 }
 
-// exported is a log with a checkpoint after every few entries.
+// exported is an exported log in which a checkpoint follows every few entries.
 type exported struct {
 	t        *testing.T
 	sign     Signer
@@ -50,7 +49,8 @@ func (l *exported) happens(n int) {
 	}
 }
 
-// checkpoint covers all entries but the newest ones, as if these were stored meanwhile.
+// checkpoint adds a checkpoint that does not cover the newest entries, as if they were stored meanwhile.
+// The argument but is the number of these entries.
 func (l *exported) checkpoint(but int) {
 	last := len(l.entries) - but
 	var digests Digests
@@ -70,7 +70,8 @@ func (l *exported) lines() (lines [][]byte) {
 	return lines
 }
 
-// newLog returns 30 entries with checkpoints at 11, 22 and 30, and 2 entries after them.
+// newLog returns a log of 32 entries with the checkpoints 11, 22 and 30. Two entries follow the last
+// checkpoint.
 func newLog(t *testing.T, sign Signer) *exported {
 	l := &exported{t: t, sign: sign}
 	l.happens(10)
@@ -100,14 +101,14 @@ func TestAnUnchangedLogHasNoFault(t *testing.T) {
 	require.Len(t, r.Checkpoints, 3)
 	require.Equal(t, 32, r.Entries)
 	require.Equal(t, 3, r.Open, "the last checkpoint and the two entries after it")
-	for from := range l.entries { // the log drops its oldest entries
+	for from := range l.entries { // a log may begin at any entry, because nod drops its oldest entries
 		r := verify(l.lines()[from:], "", public)
 		require.Empty(t, r.Faults, from)
 		require.EqualValues(t, from+1, r.First)
 	}
 }
 
-// Each change names the first entry that it affects.
+// A verification finds each of these changes, and names the first affected entry.
 func TestAChangedLogIsFound(t *testing.T) {
 	sign, public := newKey(t)
 	other, _ := newKey(t)
@@ -186,7 +187,7 @@ func TestAChangedLogIsFound(t *testing.T) {
 	}
 }
 
-// No change of a single byte is accepted, except in the entries after the last checkpoint.
+// A verification finds a change of any single byte, except in the entries after the last checkpoint.
 func TestAChangeOfAnyByteIsFound(t *testing.T) {
 	sign, public := newKey(t)
 	l := newLog(t, sign)
@@ -206,7 +207,7 @@ func TestAChangeOfAnyByteIsFound(t *testing.T) {
 	}
 }
 
-// A log without a trusted key names the keys that signed it.
+// Without a trusted key, a verification names the keys that signed the log.
 func TestAnUntrustedLogNamesItsKeys(t *testing.T) {
 	sign, public := newKey(t)
 	r := verify(newLog(t, sign).lines(), "")
@@ -228,7 +229,7 @@ func FuzzVerifierNeverPanics(f *testing.F) {
 	})
 }
 
-// The number of digests in these checkpoints fits their range only if its computation overflows.
+// The number of digests in these checkpoints agrees with their range only if the arithmetic overflows.
 func TestAForgedRangeIsAFault(t *testing.T) {
 	digest := strings.Repeat("A", 43) + "="
 	for _, c := range []schemas.Checkpoint{

@@ -10,14 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxFaults bounds the listed faults; all are counted.
+// A report lists at most maxFaults faults, and counts all of them.
 const maxFaults = 20
 
-// Verifier checks the lines of an exported log in their order. The export may begin at any
-// entry, because the log drops its oldest entries.
+// Verifier checks the lines of an exported log in order. The log may begin at any entry, because nod
+// drops the oldest entries.
 type Verifier struct {
-	// Keys are the trusted public nkeys of engines. If there are none, the signature of each
-	// checkpoint counts for the key that it names.
+	// Keys are the trusted public nkeys of engines. If Keys is empty, a checkpoint may be unsigned or
+	// signed with any key.
 	Keys []string
 
 	report   Report
@@ -54,13 +54,13 @@ type Head struct {
 	At       time.Time `json:"at"`
 }
 
-// Fault is one disagreement of the log with its checkpoints.
+// Fault is one disagreement between the log and its checkpoints.
 type Fault struct {
 	Sequence uint64 `json:"sequence"` // the first entry that is affected
 	What     string `json:"what"`
 }
 
-// Add checks the next line, without its line break.
+// Add checks the next line of the log. The line has no line break.
 func (v *Verifier) Add(line []byte) {
 	sequence, entry, err := split(line)
 	if err != nil {
@@ -87,12 +87,12 @@ func (v *Verifier) Add(line []byte) {
 	v.open = append(v.open, openLine{sequence, sha256.Sum256(line), e.At})
 }
 
-// checkpoint compares the open lines with a checkpoint. A checkpoint that is not to be trusted
-// covers nothing.
+// checkpoint compares the open lines with a checkpoint. A damaged or untrusted checkpoint is a fault, and
+// covers no line.
 func (v *Verifier) checkpoint(sequence uint64, e *schemas.LogEntry) {
 	c := e.Checkpoint
 	digests, err := base64.StdEncoding.DecodeString(c.Lines)
-	n := uint64(len(digests)) / sha256.Size // not computed from First and Last, which overflow in a forged checkpoint
+	n := uint64(len(digests)) / sha256.Size // First and Last give no safe number, because they could overflow in a forged checkpoint
 	sized := err == nil && n > 0 && n <= MaxEntries && len(digests)%sha256.Size == 0 && c.First <= c.Last && c.Last-c.First == n-1
 	if e.Kind != schemas.LogCheckpoint || !sized || hash(e) != c.Hash {
 		v.fault(sequence, "the checkpoint %d was changed: its hash does not fit its content", sequence)
@@ -120,8 +120,8 @@ func (v *Verifier) checkpoint(sequence uint64, e *schemas.LogEntry) {
 	}
 }
 
-// skip removes the open lines before the first one of the checkpoint at sequence. Their own
-// checkpoint is missing or not valid.
+// skip removes the open lines before the first entry that the checkpoint at sequence covers. No valid
+// checkpoint covers these lines.
 func (v *Verifier) skip(sequence, first uint64) {
 	n := 0
 	for n < len(v.open) && v.open[n].sequence < first {
@@ -133,7 +133,8 @@ func (v *Verifier) skip(sequence, first uint64) {
 	v.open = v.open[n:]
 }
 
-// trusts reports whether a checkpoint's signature counts.
+// trusts reports whether a checkpoint counts: its signature is valid and by a trusted key, or no key is
+// needed.
 func (v *Verifier) trusts(sequence uint64, c *schemas.Checkpoint) bool {
 	if c.Key == "" && c.Signature == "" && len(v.Keys) == 0 {
 		v.report.Unsigned++
@@ -168,8 +169,9 @@ func (v *Verifier) fault(sequence uint64, format string, args ...any) {
 	}
 }
 
-// Report returns the result for all lines so far. If head is not empty, it must be the Hash of
-// a checkpoint among them; this shows that the log has not lost its end since then.
+// Report returns the result for all lines so far. If head is not empty, Report checks that it is the Hash
+// of one of their checkpoints. A caller passes a Hash that it noted earlier, to learn that the log has
+// not lost its end since then.
 func (v *Verifier) Report(head string) Report {
 	r := v.report
 	r.Last, r.Open = v.last, len(v.open)

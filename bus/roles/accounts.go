@@ -14,15 +14,15 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// AccountJWT is the signed description of an account of servers in operator mode.
+// AccountJWT is an account of servers in operator mode, as the operator has signed it.
 type AccountJWT struct {
 	Account   Account
 	PublicKey string
 	JWT       string
 }
 
-// AccountJWTs signs all accounts anew, with the revocations of all revoked keys and of replaced ones
-// whose overlap has passed at now. It is for servers in operator mode; the caller holds Lock.
+// AccountJWTs signs all accounts anew, for servers in operator mode. The accounts list all revoked keys,
+// and those replaced keys whose overlap is over at the time now. The caller holds Lock.
 func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 	if err := k.revokeEarlier(now); err != nil {
 		return nil, err
@@ -58,13 +58,14 @@ func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 }
 
 const (
-	signedName = "signed" // the file whose content is the second of the last signature
-	// clockPatience is how far the clock may be behind the last signature.
+	signedName = "signed" // this file contains the second of the last signature
+	// clockPatience is how far this machine's clock may be behind the last signature.
 	clockPatience = 5 * time.Second
 )
 
-// awaitNewSecond waits for a second in which no account was signed. Servers keep the newer of two JWTs
-// by their seconds: of two in the same second, one without a revocation could replace the other.
+// awaitNewSecond waits until the second of the last signature is over. A server keeps the newer of two
+// JWTs of an account, and compares only their seconds. Within one second, a JWT without a revocation
+// could therefore replace a JWT that has the revocation.
 func (o *operator) awaitNewSecond() error {
 	text, err := os.ReadFile(o.path(signedName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +93,7 @@ func (o *operator) noteSigned() error {
 	return nil
 }
 
-// addTokens gives each import the token of the account that it imports from.
+// addTokens gives each import of an account a token of the account that exports the subject.
 func (o *operator) addTokens(c *jwt.AccountClaims) error {
 	signers := map[string]nkeys.KeyPair{}
 	for _, i := range c.Imports {
@@ -119,13 +120,14 @@ func (o *operator) addTokens(c *jwt.AccountClaims) error {
 	return nil
 }
 
-// OperatorConfig returns the configuration of a server in operator mode. resolverDir is the directory
-// in which the server keeps accounts. It contains no secret.
+// OperatorConfig returns the configuration of a server in operator mode, which contains no secret. The
+// server keeps accounts in the directory resolverDir.
 func (k *Keys) OperatorConfig(accounts []AccountJWT, resolverDir string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)
 	fmt.Fprintf(&b, "operator: %s\nsystem_account: %s\n", k.operator.state.Operator, k.operator.state.Accounts[System])
-	// The server keeps the newer of a stored and a preloaded account: a restart forgets no revocation.
+	// A server keeps the newer of a stored account and its preloaded account, so a restart loses no
+	// revocation.
 	fmt.Fprintf(&b, "resolver: {type: full, dir: %q, allow_delete: false, interval: \"10s\"}\nresolver_preload: {\n", resolverDir)
 	for _, a := range accounts {
 		fmt.Fprintf(&b, "  # %s\n  %s: %s\n", a.Account, a.PublicKey, a.JWT)
@@ -134,7 +136,7 @@ func (k *Keys) OperatorConfig(accounts []AccountJWT, resolverDir string) string 
 	return b.String()
 }
 
-// PushCreds returns the key file of the user that sends accounts to running servers.
+// PushCreds returns the path of the key file of the user that sends accounts to running servers.
 func (k *Keys) PushCreds() string { return k.operator.path(pushName) }
 
 // Name returns the name in the account's JWT.
@@ -142,7 +144,7 @@ func (a AccountJWT) Name() string { return jwtAccount(a.Account) }
 
 func jwtAccount(a Account) string { return "nod-" + string(a) }
 
-// AccountsOf returns the account with this name.
+// AccountsOf returns those of the accounts that have this name.
 func AccountsOf(accounts []AccountJWT, name Account) []AccountJWT {
 	return slices.DeleteFunc(slices.Clone(accounts), func(a AccountJWT) bool { return a.Account != name })
 }

@@ -12,37 +12,38 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// AdmitSubject is the subject on which a server asks the token service about a client that has no
-// key.
+// AdmitSubject is the subject on which a server asks the token service about a client without a key.
 const AdmitSubject = "$SYS.REQ.USER.AUTH"
 
-// Admits has the public halves of the keys with which the token service admits agents: Issuer signs
-// the users that it makes, XKey encrypts what the servers and the service tell each other.
+// Admits has the public halves of the keys with which the token service admits agents. Issuer signs the
+// users that the service makes. XKey encrypts the messages between the servers and the service.
 type Admits struct{ Issuer, XKey string }
 
-// AdmitKeys are the secret halves of Admits. Whoever has Issuer can make a user with any rights.
+// AdmitKeys are the secret halves of the keys in Admits. Whoever has Issuer can make a user with any
+// rights.
 type AdmitKeys struct{ Issuer, XKey nkeys.KeyPair }
 
-// maxControlLine is the longest CONNECT message that a server accepts if it admits agents by
-// tokens. NATS's own limit of 4 kB is too short for the tokens of some issuers.
+// maxControlLine is the greatest length of a CONNECT message, which has the token, for servers that admit
+// agents by tokens. NATS's default of 4 kB is too short for the tokens of some issuers.
 const maxControlLine = 16 << 10
 
-// AdmitWithin is how long a server waits for the token service before it refuses a client. It is
-// shorter than the 2 s after which the server pings the client, which would take the ping for a fault.
+// AdmitWithin is how long a server waits for the token service before it refuses a client. After 2 s the
+// server would ping the client, and the client would take the ping for a fault. AdmitWithin is therefore
+// shorter.
 const AdmitWithin = 1500 * time.Millisecond
 
-// ErrNoTokens means that the keys are for servers in operator mode.
+// ErrNoTokens means that the keys are for servers in operator mode, which admit no agents by tokens.
 var ErrNoTokens = errors.New("servers in operator mode admit no agents by tokens: give each job a key (nod keys add agent-NAME), or use servers with plain keys")
 
-// tokenService returns the rights of the token service in its own account, in which only the servers
-// send messages: to hear their questions and to reply.
+// tokenService returns the rights of the token service: to receive the servers' questions and to reply.
+// Only servers send messages in its account.
 func tokenService() Permissions {
 	return Permissions{Subscribe: []string{AdmitSubject}, Responses: true}
 }
 
-// callout returns the part of the configuration that makes a server ask the token service about
-// clients without a key, or nothing if the service has no key. Users with keys never depend on the
-// service: the server asks about such a user only if allowed_accounts names the user's account.
+// callout returns the part of the configuration that makes a server ask the token service about clients
+// without a key. It returns nothing if the service has no key. Users with keys never depend on the
+// service: a server would ask about such a user only if allowed_accounts named the user's account.
 func (c Config) callout() string {
 	var keys []string
 	var admits Admits
@@ -67,7 +68,7 @@ authorization {
 `, maxControlLine, AdmitWithin.Seconds(), admits.Issuer, admits.XKey, Tokens, Tokens, quoteAll(keys))
 }
 
-// TokenServices returns the users of the token service among users.
+// TokenServices returns those of the users that are token services.
 func TokenServices(users []User) (services []User) {
 	for _, u := range users {
 		if u.ID.Role == TokenService {
@@ -77,7 +78,7 @@ func TokenServices(users []User) (services []User) {
 	return services
 }
 
-// The suffixes of the files with the keys that only the token service has.
+// The suffixes of the key files that only the token service has.
 const (
 	issuerSuffix = ".issuer"
 	xkeySuffix   = ".xkey"
@@ -87,8 +88,8 @@ func (k *Keys) admitPath(suffix string) string {
 	return strings.TrimSuffix(k.Path(ID{Role: TokenService}), keySuffix) + suffix
 }
 
-// addAdmitting makes the further keys of the token service, unless the key with which it connects exists.
-// For other roles it does nothing.
+// addAdmitting makes the AdmitKeys of the token service. It does nothing for other roles, or if the key
+// with which the token service connects exists.
 func (k *Keys) addAdmitting(id ID) error {
 	if _, err := os.Stat(k.Path(id)); id.Role != TokenService || err == nil {
 		return nil
@@ -101,8 +102,8 @@ func (k *Keys) addAdmitting(id ID) error {
 	return nil
 }
 
-// removeAdmitting removes the further keys of the token service. They go before the key with which it
-// connects: a killed removal leaves keys that are refused as a whole.
+// removeAdmitting removes the AdmitKeys of the token service. It runs before the removal of the key with
+// which the service connects: if the removal is killed, the remaining keys are refused as a whole.
 func (k *Keys) removeAdmitting(id ID) error {
 	if id.Role != TokenService {
 		return nil
@@ -115,8 +116,8 @@ func (k *Keys) removeAdmitting(id ID) error {
 	return nil
 }
 
-// ReadAdmitKeys reads the keys with which the token service admits agents. They are beside the key with
-// which it connects, in files of the same name.
+// ReadAdmitKeys reads the keys with which the token service admits agents. Their files are beside the key
+// with which the service connects, and differ from it only in their suffixes.
 func ReadAdmitKeys(keyFile string) (keys AdmitKeys, err error) {
 	name := strings.TrimSuffix(keyFile, keySuffix)
 	if keys.Issuer, err = readAdmitKey(name+issuerSuffix, nkeys.PrefixByteAccount); err != nil {
@@ -128,7 +129,7 @@ func ReadAdmitKeys(keyFile string) (keys AdmitKeys, err error) {
 	return keys, nil
 }
 
-// AdmitKeys is ReadAdmitKeys for the keys in the directory. It refuses files that others may read.
+// AdmitKeys reads the token service's AdmitKeys in this directory. It refuses files that others may read.
 func (k *Keys) AdmitKeys() (AdmitKeys, error) {
 	for _, suffix := range []string{issuerSuffix, xkeySuffix} {
 		if info, err := os.Stat(k.admitPath(suffix)); err == nil && exposed(info) {
@@ -169,9 +170,9 @@ func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, err e
 	case kind == nkeys.PrefixByteCurve:
 		pair, err = nkeys.FromCurveSeed(trimmed)
 	default:
-		pair, err = nkeys.FromSeed(bytes.Clone(trimmed)) // the pair keeps the seed
+		pair, err = nkeys.FromSeed(bytes.Clone(trimmed)) // the key pair keeps the slice, so it gets a copy
 	}
-	if err != nil { // the library's error may quote the seed, so it is left out
+	if err != nil { // the error leaves out the library's error, which may quote the seed
 		return nil, fmt.Errorf("the key %s is damaged: restore it, or %s", path, again)
 	}
 	return pair, nil

@@ -9,37 +9,36 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// MaxPayload is the longest message that the server accepts. It is above
-// schemas.MaxPayloadBytes.
+// MaxPayload is the longest message that the server accepts. It is greater than schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
 
-// ConnectionTypes lists how a key may connect: as a client. A leaf node of the same key would have more
-// rights, because the server takes each acknowledgement of a prompt from it ($JS.ACK.>), also those of
-// other connectors.
+// ConnectionTypes lists the kinds of connection that a key may make, all of them as a client. A leaf node
+// is not among them. With the same key it would have more rights, because the server accepts from a leaf
+// node every acknowledgement of a prompt ($JS.ACK.>), even for another connector.
 func ConnectionTypes() []string {
 	return []string{jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket, jwt.ConnectionTypeInProcess}
 }
 
-// Config is a nats-server configuration: the users with their rights, and the directory of the
+// Config makes a nats-server configuration: the users with their rights, and the directory of the
 // streams. The embedded server and separate NATS servers read the same text.
 type Config struct {
 	// Users are the users that may connect, each with its key. Without users the server
 	// requires no keys and has one account.
 	Users []User
-	// Admitting are those users of the token service that the server asks about clients without a
-	// key. A server takes a change of them only at its start.
+	// Admitting are those users of the token service that the server asks about clients without a key. If
+	// they change, the server must start again.
 	Admitting []User
-	// StoreDir is the directory of the streams. If it is empty, the file that includes this
-	// text configures JetStream.
+	// StoreDir is the directory of the streams. If it is empty, the operator configures JetStream in the
+	// file that includes this text.
 	StoreDir string
-	// SyncInterval is the longest time between the acknowledgement of a write and its sync to
-	// disk; 0 means that every write is synced before it is acknowledged.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync to disk. With
+	// 0, the server syncs each write before it acknowledges the write.
 	SyncInterval time.Duration
 	// EngineInProcess lets engines use the stores only from the server's own process.
 	EngineInProcess bool
 }
 
-// String returns the configuration as nats-server reads it. It contains no secret.
+// String returns the configuration in the format of nats-server. It contains no secret.
 func (c Config) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)
@@ -74,7 +73,7 @@ func (c Config) String() string {
 	return b.String()
 }
 
-// writeAccount writes what an account shares with the others.
+// writeAccount writes the imports, exports and mappings of an account.
 func writeAccount(b *strings.Builder, a Account) {
 	if a == Store {
 		b.WriteString("    jetstream: enabled\n")

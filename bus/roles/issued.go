@@ -14,16 +14,16 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// In operator mode a server accepts every user that a signing key has signed, whether its file is
-// still here or not. The directory therefore has a file for each such user, named by the key and its
-// public half: in issued, and after a revocation in revoked.
+// In operator mode a server accepts every user that a signing key has signed, even if the user's key file
+// is gone. The directory therefore has a file for each such user, named by the ID and the public half of
+// the key. The file is in issued and, after a revocation, in revoked.
 const (
 	issuedDir  = "issued"
 	revokedDir = "revoked"
 )
 
-// ForOperator makes k a directory of keys for servers in operator mode, and makes the operator, unless
-// it is one already. It fails if the directory has plain nkeys.
+// ForOperator makes k a directory of keys for servers in operator mode, and makes the operator. It does
+// nothing if k is one already, and fails if the directory has plain nkeys.
 func (k *Keys) ForOperator() error {
 	if k.operator != nil {
 		return nil
@@ -53,9 +53,9 @@ func (k *Keys) ForOperator() error {
 // Operator reports whether the keys are for servers in operator mode.
 func (k *Keys) Operator() bool { return k.operator != nil }
 
-// Lock waits until no other command changes the keys for servers in operator mode. Without it, a
-// command could send servers an account without the revocation of another command. It makes the
-// signing keys of roles that are new in this nod. For plain nkeys, Lock does nothing.
+// Lock waits until no other command changes the keys for servers in operator mode. Without Lock, a
+// command could send servers an account without the revocation of another command. Lock also makes the
+// signing keys of roles that this version of nod has added. For plain nkeys, Lock does nothing.
 func (k *Keys) Lock() (unlock func(), err error) {
 	if k.operator == nil {
 		return func() {}, nil
@@ -71,8 +71,8 @@ func (k *Keys) Lock() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// issue signs a user for id, and returns the content of its key file. The user is noted first: a
-// server accepts it from then on.
+// issue signs a user for id, and returns the content of the user's key file. Before it returns, it notes
+// the user in the directory issued, because servers accept every signed user.
 func (o *operator) issue(id ID, pair nkeys.KeyPair) ([]byte, error) {
 	content, err := o.user(id.signer(), id.Account(), id.jwtName(), pair)
 	if err != nil {
@@ -92,7 +92,7 @@ func (o *operator) noted(dir string, u User) string {
 	return filepath.Join(o.dir, dir, u.String()+"."+u.PublicKey)
 }
 
-// users returns the users whose files are in issued or in revoked.
+// users returns the users in the directory dir, which is issued or revoked.
 func (o *operator) users(dir string) (users []User, err error) {
 	entries, err := os.ReadDir(o.path(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -112,8 +112,8 @@ func (o *operator) users(dir string) (users []User, err error) {
 	return users, nil
 }
 
-// Issued returns the users that servers in operator mode accept, sorted by name, whether their files
-// are here or not.
+// Issued returns all users that servers in operator mode accept, sorted by name. Their key files may be
+// elsewhere.
 func (k *Keys) Issued() ([]User, error) {
 	if k.operator == nil {
 		return nil, nil
@@ -121,8 +121,8 @@ func (k *Keys) Issued() ([]User, error) {
 	return k.operator.users(issuedDir)
 }
 
-// Elsewhere returns the users that servers in operator mode accept and whose files are not in this
-// directory: they were moved, or replaced by Rotate.
+// Elsewhere returns those users that servers in operator mode accept and whose key files are not in this
+// directory. Their files were moved, or Rotate has replaced their keys.
 func (k *Keys) Elsewhere() ([]User, error) {
 	issued, err := k.Issued()
 	if err != nil {
@@ -146,7 +146,7 @@ func (k *Keys) issued(id ID) (users []User, err error) {
 	return users, err
 }
 
-// revokeIssued notes that all users of id are revoked, before their files are removed.
+// revokeIssued notes that all users of id are revoked. Their key files are removed afterwards.
 func (k *Keys) revokeIssued(id ID) (revoked bool, err error) {
 	if k.operator == nil {
 		return false, nil
@@ -180,7 +180,7 @@ func (o *operator) revoke(u User) error {
 	return nil
 }
 
-// revokeEarlier notes that the replaced keys whose overlap has passed are revoked.
+// revokeEarlier notes that a replaced key is revoked if its overlap is over at the time now.
 func (k *Keys) revokeEarlier(now time.Time) error {
 	earlier, err := k.earlier()
 	if err != nil {
@@ -203,7 +203,8 @@ func (k *Keys) revokeEarlier(now time.Time) error {
 	return nil
 }
 
-// userOf returns the public half of the key in the key file of a user, if its JWT is about that key.
+// userOf returns the public half of the key in a user's key file. It fails if the JWT in the file is
+// about another key.
 func userOf(content []byte) (string, error) {
 	token, err := jwt.ParseDecoratedJWT(content)
 	if err != nil {

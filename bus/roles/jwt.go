@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// JWT returns p as a user's JWT contains it.
+// JWT returns the permissions in the form that a user's JWT contains.
 func (p Permissions) JWT() jwt.Permissions {
 	if p.All {
 		p = Permissions{Publish: []string{">"}, Subscribe: []string{">"}}
@@ -19,8 +19,8 @@ func (p Permissions) JWT() jwt.Permissions {
 	return permissions
 }
 
-// permission returns rights to subjects. In place of an empty allow list it denies everything, because to
-// the server a missing allow list means "everything".
+// permission returns rights to subjects. For an empty allow list it denies every subject, because a
+// server takes a missing allow list for "everything".
 func permission(allow, deny []string) jwt.Permission {
 	if len(allow) == 0 {
 		deny = []string{">"}
@@ -28,26 +28,26 @@ func permission(allow, deny []string) jwt.Permission {
 	return jwt.Permission{Allow: allow, Deny: deny}
 }
 
-// System is the account of the servers themselves, in operator mode.
+// System is the servers' own account in operator mode.
 const System Account = "SYS"
 
-// signer is a signing key of an account. The users that it signs have exactly the rights of its
-// template, whatever their JWTs say.
+// signer is a signing key of an account. A user that this key signs has exactly the rights of the
+// signer's template, whatever the user's JWT says.
 type signer struct {
 	name    string
 	account Account
 	rights  jwt.Permissions
 }
 
-// The signers that sign no user of a role.
+// These signers sign no user of a role.
 const (
-	pushSigner    = "push"         // for the user that sends accounts to running servers
-	sharesOfStore = "shares-store" // for the tokens with which accounts import; its users have no rights
+	pushSigner    = "push"         // signs the user that sends accounts to running servers
+	sharesOfStore = "shares-store" // signs the tokens with which accounts import; a user that it signs has no rights
 	sharesOfEdge  = "shares-edge"
 )
 
-// ownName is what the server replaces, in a template, by the name in a user's JWT. A tag would not do:
-// tags have no upper-case letters.
+// In a template, the server replaces ownName by the name in a user's JWT. A tag of the JWT would not do,
+// because tags have no upper-case letters.
 const ownName = "{{name()}}"
 
 // ClaimsUpdate is the subject on which servers in operator mode receive accounts.
@@ -56,13 +56,13 @@ const ClaimsUpdate = "$SYS.REQ.CLAIMS.UPDATE"
 // PushInbox is the inbox prefix of the user that sends accounts to running servers.
 const PushInbox = "_INBOX.push"
 
-// signers lists the signing keys of all accounts: one for each role and, as terminal and web have
-// more rights than other connectors, one for each of these two.
+// signers lists the signing keys of all accounts. Each role has one key. The connectors terminal and web
+// have one key each, because they have more rights than other connectors.
 //
-// Whoever has the key of agents or connectors chooses the names in the JWTs that it signs, and may
-// choose "*". In the subjects of these roles the name comes after the verb, and the server drops a
-// right that is no valid subject, so such a user has at most the rights of all agents together, or of
-// all connectors. A name with dots makes subjects longer; the longer ones are denied.
+// Whoever has the signing key of agents or connectors chooses the names in the JWTs that it signs, and
+// may choose "*". In the subjects of these roles the name follows the verb, and the server drops a right
+// whose subject is not valid. Such a user therefore has at most the rights of all agents together, or of
+// all connectors together. A name with dots makes longer subjects, which the templates deny.
 func signers() []signer {
 	var all []signer
 	for _, id := range []ID{
@@ -86,13 +86,13 @@ func signers() []signer {
 		signer{pushSigner, System, Permissions{Publish: []string{ClaimsUpdate}, Subscribe: []string{PushInbox + ".>"}}.JWT()})
 }
 
-// longerForConnectors are the subjects of a connector's name with dots. Of these, the acknowledgements
-// would name the consumer of another stream.
+// longerForConnectors are the subjects that result if a connector's name has dots. Without their denial,
+// an acknowledgement could name the consumer of another stream.
 var longerForConnectors = []string{
 	"$JS.ACK.permission_prompts.*.*.*.*.*.*.>", "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*.>", "_NOD.consumer_info.*.>",
 }
 
-// reservedConnectors returns the subjects of the names that no connector with workers may have.
+// reservedConnectors returns the subjects of those names that no connector with workers may have.
 func reservedConnectors() (subjects []string) {
 	for _, name := range []string{Terminal, Web, ObserverName} {
 		subjects = append(subjects, "nod.v1.*."+name, "nod.v1.*."+name+".>")
@@ -108,7 +108,7 @@ func (id ID) signer() string {
 	return id.String()
 }
 
-// jwtName returns the name in the JWTs of id. For an agent or a connector it decides about the rights.
+// jwtName returns the name in a JWT of id. The rights of an agent or a connector depend on this name.
 func (id ID) jwtName() string {
 	if id.Role == Agent || id.Role == CarrierConnector {
 		return id.Name
@@ -116,17 +116,18 @@ func (id ID) jwtName() string {
 	return id.String()
 }
 
-// accountNames lists the accounts of a server in operator mode.
+// accountNames lists the accounts of servers in operator mode.
 func accountNames() []Account { return []Account{System, Store, Edge, Observe} }
 
-// never is the time of a revocation: a revoked key stays refused, whenever its JWT was signed.
+// never is the time of every revocation. A revocation refuses JWTs that were signed before its time, so a
+// revoked key stays refused for ever.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// claims returns the content of an account's JWT, without the tokens of its imports.
+// claims returns the content of an account's JWT. The tokens of the account's imports are still missing.
 func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	c := jwt.NewAccountClaims(s.Accounts[a])
 	c.Name = jwtAccount(a)
-	c.DefaultPermissions = Permissions{}.JWT() // for a user that no signer of a role has signed
+	c.DefaultPermissions = Permissions{}.JWT() // the rights of a user that no signer has signed
 	for _, sign := range signers() {
 		if sign.account == a {
 			scope := jwt.NewUserScope()
@@ -163,8 +164,8 @@ func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	return c
 }
 
-// within reports whether other is a wider export of the same account. A JWT may not have both; the
-// tokens of the narrower imports name their own subjects.
+// within reports whether other is an export of the same account with a wider subject. A JWT may not have
+// both exports. The narrower imports still work, because their tokens name their own subjects.
 func (s share) within(other share) bool {
 	return s.from == other.from && s.stream == other.stream && s.subject != other.subject &&
 		jwt.Subject(s.subject).IsContainedIn(jwt.Subject(other.subject))

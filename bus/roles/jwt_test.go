@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// To the server, a missing allow list means "everything".
+// To the server, a missing allow list means "everything", so an empty list of rights must deny every
+// subject.
 func TestPermissionsInAJWTNeverWiden(t *testing.T) {
 	for _, id := range everybody() {
 		p, in := id.Permissions(), id.Permissions().JWT()

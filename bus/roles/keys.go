@@ -13,21 +13,22 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// The suffixes of key files: an nkey's seed, and a user of a server in operator mode.
+// A key file has one of these suffixes: keySuffix if it has an nkey's seed, credsSuffix if it has a user
+// for servers in operator mode.
 const (
 	keySuffix   = ".nk"
 	credsSuffix = ".creds"
 )
 
-// Keys is a directory of keys, one file for each key, readable by its owner alone. Only
-// Rotate replaces a file in it, and only Revoke removes one.
+// Keys is a directory of keys. Each key has its own file, which only the owner can read. Only Rotate
+// replaces such a file, and only Revoke removes one.
 type Keys struct {
 	dir      string
 	operator *operator // nil if the keys are plain nkeys
 }
 
-// OpenKeys opens the keys of a data directory, and makes a missing directory. It refuses a
-// directory that others may read or write.
+// OpenKeys opens the keys of a data directory, and makes a missing directory for them. It refuses a
+// directory to which other users have rights.
 func OpenKeys(dataDir string) (*Keys, error) {
 	dir := filepath.Join(dataDir, "keys")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -47,8 +48,8 @@ func OpenKeys(dataDir string) (*Keys, error) {
 	return &Keys{dir: dir, operator: operator}, nil
 }
 
-// exposed reports whether other users have rights to a file. On Windows, where files have no
-// mode bits, it returns false: the protection of the user profile must suffice.
+// exposed reports whether other users have rights to a file. On Windows, files have no mode bits, and
+// exposed returns false. The protection of the user profile must then suffice.
 func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
@@ -56,7 +57,7 @@ func exposed(info fs.FileInfo) bool {
 // Dir returns the directory of the keys.
 func (k *Keys) Dir() string { return k.dir }
 
-// Path returns the path of the seed file of id. It does not check whether the file exists.
+// Path returns the path of the key file of id. The file may be missing.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+k.suffix()) }
 
 func (k *Keys) suffix() string {
@@ -66,8 +67,7 @@ func (k *Keys) suffix() string {
 	return keySuffix
 }
 
-// Add makes a key for id. If id has a key already, that key stays, and the error is
-// fs.ErrExist.
+// Add makes a key for id. If id already has a key, Add keeps that key and returns fs.ErrExist.
 func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
@@ -95,7 +95,7 @@ func (k *Keys) Add(id ID) (User, error) {
 	return k.User(id)
 }
 
-// newKey returns the content of the file of a new key.
+// newKey makes a key and returns the content of its file.
 func (k *Keys) newKey(id ID) ([]byte, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -109,8 +109,8 @@ func (k *Keys) newKey(id ID) ([]byte, error) {
 	return slices.Concat(seed, []byte("\n")), err // a copy, because Wipe overwrites seed
 }
 
-// Put stores a key that was made on another machine. If id has a different key, that key stays,
-// and Put returns an error.
+// Put stores a key that was made on another machine. If id has a different key, Put keeps that key and
+// returns an error.
 func (k *Keys) Put(id ID, seed string) error {
 	if err := id.Check(); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	}
 	public, err := publicKey([]byte(seed))
 	if err != nil {
-		return fmt.Errorf("the key of %s is damaged", id) // the library's error may quote the seed, so the error is left out
+		return fmt.Errorf("the key of %s is damaged", id) // the error leaves out the library's error, which may quote the seed
 	}
 	err = WriteNew(k.Path(id), []byte(seed+"\n"))
 	if errors.Is(err, fs.ErrExist) {
@@ -135,8 +135,8 @@ func (k *Keys) Put(id ID, seed string) error {
 	return nil
 }
 
-// Ensure makes missing keys. It fails if an existing key is unusable. A key that was issued, and
-// whose file is kept elsewhere, is not missing.
+// Ensure makes missing keys. It fails if an existing key is unusable. An issued key whose file is kept
+// elsewhere is not missing.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {
 		_, err := k.User(id)
@@ -159,8 +159,8 @@ func (k *Keys) Ensure(ids ...ID) error {
 	return nil
 }
 
-// User returns the public half of the key of id. It refuses a file that is absent
-// (fs.ErrNotExist), damaged or readable by others.
+// User returns the public half of the key of id. It refuses a key file that is missing (fs.ErrNotExist),
+// damaged, or readable by others.
 func (k *Keys) User(id ID) (User, error) {
 	path := k.Path(id)
 	info, err := os.Stat(path)
@@ -178,14 +178,14 @@ func (k *Keys) User(id ID) (User, error) {
 	defer clear(content)
 	public, err := k.publicKey(content)
 	if err != nil {
-		// The library's error may quote the seed, so the error is left out.
+		// The error leaves out the library's error, which may quote the seed.
 		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
 	}
 	admits, err := k.admits(id)
 	return User{ID: id, PublicKey: public, Admits: admits}, err
 }
 
-// publicKey returns the public half of the key in a file.
+// publicKey returns the public half of the key in the content of a file.
 func (k *Keys) publicKey(content []byte) (string, error) {
 	if k.operator != nil {
 		return userOf(content)
@@ -207,8 +207,7 @@ func publicKey(seed []byte) (string, error) {
 }
 
 // Users returns the users of all current keys in the directory, sorted by name. It fails if a key is
-// unusable. If it left out the user of that key, the fault would show only when that user
-// connects.
+// unusable. Otherwise the fault would show only when the user of that key connects.
 func (k *Keys) Users() ([]User, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {
@@ -218,7 +217,7 @@ func (k *Keys) Users() ([]User, error) {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), k.suffix())
 		if !ok {
-			continue // a temporary or foreign file
+			continue // a temporary file, or one that is not nod's
 		}
 		id, err := ParseID(name)
 		if err != nil {
@@ -233,10 +232,10 @@ func (k *Keys) Users() ([]User, error) {
 	return users, nil
 }
 
-// WriteNew writes a new file that only its owner can read, completely or not at all. The error
-// is fs.ErrExist if the file exists: a link, unlike a rename, never replaces a file.
+// WriteNew writes a new file that only its owner can read, completely or not at all. If the file exists,
+// the error is fs.ErrExist. WriteNew uses a link because, unlike a rename, a link never replaces a file.
 func WriteNew(path string, content []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes files with mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp gives its files the mode 0600
 	if err != nil {
 		return err
 	}
@@ -252,7 +251,7 @@ func WriteNew(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// writeSeed makes a key, and writes its seed to a new file. An existing file stays.
+// writeSeed writes the seed of a new key to a new file. It keeps an existing file.
 func writeSeed(path string, create func() (nkeys.KeyPair, error)) error {
 	pair, err := create()
 	if err != nil {

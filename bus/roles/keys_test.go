@@ -193,7 +193,8 @@ func TestConfigHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// The servers know the lost key's public half: a new key beside the others would only seem to replace it.
+// A lost key is not made anew, because the servers know only its old public half. A new key beside the
+// others would only seem to replace the lost one.
 func TestALostKeyOfTheTokenServiceIsNotMadeAnew(t *testing.T) {
 	keys, err := roles.OpenKeys(t.TempDir())
 	require.NoError(t, err)

@@ -6,15 +6,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ObserverName is the name in an observer's queries. No connector may have it.
+// ObserverName stands for the connector's name in an observer's queries. No connector may have this name.
 const ObserverName = schemas.ConnectorObserver
 
-// WatchSubject is the subject in EDGE, followed by a consumer's name and its filter, on which engines receive an
-// observer's request to follow the bucket of records. UnwatchSubject ends it.
+// WatchSubject begins the subjects in EDGE on which engines receive an observer's request to follow the
+// bucket of records; a consumer's name and its filter follow. A request to UnwatchSubject ends the watch.
 //
-// The request is JetStream's own request for a consumer. It goes to an engine and not to the
-// server, because its body names the subject to which the server delivers: with a subject of
-// STORE, an observer could write into the stores.
+// The request is JetStream's own request for a consumer, and its body names the subject to which the
+// server delivers. It goes to an engine and not to the server: with a subject of STORE in the body, an
+// observer could write into the stores.
 const (
 	WatchSubject   = "_NOD.watch."
 	UnwatchSubject = "_NOD.unwatch."
@@ -23,11 +23,11 @@ const (
 // RecordsBucket is the stream of the bucket of records, which observers may read.
 const RecordsBucket = "KV_pending_permissions"
 
-// ObserverInbox is the prefix of the only subjects to which a watch of records delivers.
+// ObserverInbox is the prefix of the subjects to which a watch of records may deliver.
 var ObserverInbox = ID{Role: Observer}.InboxPrefix() + "."
 
-// observedStreams are the streams whose state an observer may read. The bucket
-// permission_settings is not among them, because its keys have hashes of codes.
+// observedStreams are the streams whose state an observer may read. The stream of the bucket
+// permission_settings is not among them, because the bucket's keys contain hashes of codes.
 var observedStreams = []string{
 	RecordsBucket, "KV_permission_sessions", "KV_client_presence", "KV_shown_prompts", "permission_prompts", "permission_log",
 }
@@ -35,12 +35,11 @@ var observedStreams = []string{
 // ObservedStreams returns the names of the streams whose state an observer may read.
 func ObservedStreams() []string { return slices.Clone(observedStreams) }
 
-// observed is a request to JetStream that an observer may send, with the subject to which the
-// account OBSERVE maps it. The n-th * of both subjects is the same token.
+// observed is a request to JetStream that an observer may send, and the subject to which the account
+// OBSERVE maps it. The n-th * of each of the two subjects stands for the same token.
 type observed struct{ request, mapped string }
 
-// observedRequests lists the requests to JetStream that reach STORE from an observer. All of them
-// only read.
+// observedRequests lists the observer's requests to JetStream that reach STORE. All of them only read.
 func observedRequests() []observed {
 	requests := []observed{
 		{"$JS.API.INFO", "_NOD.account_info"},
@@ -59,15 +58,15 @@ func observedRequests() []observed {
 	return requests
 }
 
-// watchMappings lead an observer's requests about consumers of the records to the engines. A
-// request for a consumer ends in its filter, which is repeated in its body.
+// watchMappings map an observer's requests about consumers of the records to subjects of the engines. The
+// subject of a request for a consumer ends in the consumer's filter, which the request's body repeats.
 var watchMappings = []observed{
 	{"$JS.API.CONSUMER.CREATE." + RecordsBucket + ".>", WatchSubject + ">"},
 	{"$JS.API.CONSUMER.DELETE." + RecordsBucket + ".*", UnwatchSubject + "*"},
 }
 
-// discoveryVerbs are the requests to NATS micro services, each with and without the name and the
-// id of a service.
+// discoveryVerbs are the requests to NATS micro services. Each of them can end in the name of a service,
+// or in the name and an id.
 var discoveryVerbs = []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"}
 
 func discoverySubjects() (subjects []string) {
@@ -77,12 +76,11 @@ func discoverySubjects() (subjects []string) {
 	return subjects
 }
 
-// queries lists the subjects of an observer's queries.
 func observerQueries() []string { return verbs(observerVerbs, ObserverName) }
 
-// observer returns the rights of an observer: to look at streams, consumers, records, services
-// and messages, to query the engines, and to change nothing. Imports from the accounts STORE and
-// EDGE allow nothing else; see shares.
+// observer returns the rights of an observer: to look at streams, consumers, records, services and
+// messages, to query the engines, and to change nothing. The imports of its account allow nothing else
+// (see shares).
 func observer() Permissions {
 	p := Permissions{Subscribe: []string{"nod.v1.>"}}
 	for _, r := range observedRequests() {

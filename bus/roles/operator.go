@@ -16,31 +16,31 @@ import (
 
 const operatorDir = "operator"
 
-// operator is the part of a key directory that signs: the keys of a NATS operator and of its
-// accounts, for servers in operator mode. A key directory has one, or has plain nkeys.
+// operator is the part of a key directory that signs for servers in operator mode. It has the keys of a
+// NATS operator and of the operator's accounts. A key directory has either an operator or plain nkeys.
 //
-// Each seed is a file of its own, and may be kept elsewhere until it has to sign. The accounts' own
-// seeds, which could sign users with any rights, are not kept at all.
+// Each seed has its own file, which may be kept elsewhere until the seed has to sign. The accounts' own
+// seeds are not kept at all, because they could sign users with any rights.
 type operator struct {
 	dir   string
 	state operatorState
 }
 
-// operatorState is the public part, the file operator.json.
+// operatorState is the public part of an operator. It is stored in the file operator.json.
 type operatorState struct {
 	Operator string             `json:"operator"` // the operator's JWT
 	Accounts map[Account]string `json:"accounts"` // public keys
 	Signers  map[string]string  `json:"signers"`  // public keys
 }
 
-// text returns the content of the file.
+// text returns the content of operator.json.
 func (s operatorState) text() ([]byte, error) {
 	text, err := json.MarshalIndent(s, "", "  ")
 	return append(text, '\n'), err
 }
 
-// The operator's seeds: its own, which is needed only to replace the other, and the one that signs
-// accounts.
+// The operator has two seeds. accountSeed signs accounts. operatorSeed is the operator's own, and is
+// needed only to replace accountSeed.
 const (
 	operatorSeed = "operator"
 	accountSeed  = "accounts"
@@ -48,7 +48,7 @@ const (
 
 func (o *operator) path(name string) string { return filepath.Join(o.dir, name) }
 
-// openOperator returns the operator of a key directory, or nil if it has plain nkeys.
+// openOperator returns the operator of a key directory, or nil if the directory has plain nkeys.
 func openOperator(keysDir string) (*operator, error) {
 	o := &operator{dir: filepath.Join(keysDir, operatorDir)}
 	info, err := os.Stat(o.dir)
@@ -67,7 +67,7 @@ func openOperator(keysDir string) (*operator, error) {
 func (o *operator) load() error {
 	o.state = operatorState{Accounts: map[Account]string{}, Signers: map[string]string{}}
 	text, err := os.ReadFile(o.path("operator.json"))
-	if errors.Is(err, fs.ErrNotExist) { // the command that made the directory was killed
+	if errors.Is(err, fs.ErrNotExist) { // the command that made the directory was killed before it wrote this file
 		return nil
 	}
 	if err == nil {
@@ -79,7 +79,8 @@ func (o *operator) load() error {
 	return nil
 }
 
-// lock waits until no other command changes the directory, and reads it again.
+// lock waits until no other command changes the operator's directory. It then reads the directory's state
+// again.
 func (o *operator) lock() (unlock func(), err error) {
 	file := flock.New(o.path("lock"), flock.SetPermissions(0o600))
 	if err := file.Lock(); err != nil {
@@ -88,8 +89,8 @@ func (o *operator) lock() (unlock func(), err error) {
 	return func() { _ = file.Unlock() }, o.load() // Unlock fails only if the file was closed
 }
 
-// complete makes missing keys: all of them at first, later those of roles that are new in this nod.
-// If it is killed, the next call goes on.
+// complete makes all missing keys: in a new directory every key, and later the keys of roles that this
+// version of nod has added. If complete is killed, its next call makes the rest.
 func (o *operator) complete() error {
 	issued, err := o.users(issuedDir)
 	if err != nil {
@@ -133,7 +134,7 @@ func (o *operator) complete() error {
 	return o.ensurePush()
 }
 
-// newAccount returns the public key of a new account, whose seed is not kept.
+// newAccount returns the public key of a new account. The account's seed is not kept.
 func newAccount() (string, error) {
 	pair, err := nkeys.CreateAccount()
 	if err != nil {
@@ -143,7 +144,7 @@ func newAccount() (string, error) {
 	return pair.PublicKey()
 }
 
-// ensureSeed returns the public key of a seed's file. It makes a missing file.
+// ensureSeed returns the public key of the seed with this name. It makes a missing seed.
 func (o *operator) ensureSeed(name string, create func() (nkeys.KeyPair, error)) (public string, err error) {
 	if err := writeSeed(o.path(name+keySuffix), create); err != nil {
 		return "", fmt.Errorf("make the key %s: %w", name, err)
@@ -156,7 +157,6 @@ func (o *operator) ensureSeed(name string, create func() (nkeys.KeyPair, error))
 	return stored.PublicKey()
 }
 
-// seed reads the seed of a signer or of the operator.
 func (o *operator) seed(name string) (nkeys.KeyPair, error) {
 	path := o.path(name + keySuffix)
 	info, err := os.Stat(path)
@@ -174,14 +174,15 @@ func (o *operator) seed(name string) (nkeys.KeyPair, error) {
 		return nil, fmt.Errorf("read the seed: %w", err)
 	}
 	defer clear(text)
-	pair, err := nkeys.FromSeed(bytes.Clone(bytes.TrimSpace(text))) // the pair keeps the seed
+	pair, err := nkeys.FromSeed(bytes.Clone(bytes.TrimSpace(text))) // the key pair keeps the slice, so it gets a copy
 	if err != nil {
-		return nil, fmt.Errorf("the seed %s is damaged: restore it", path) // the library's error may quote the seed
+		return nil, fmt.Errorf("the seed %s is damaged: restore it", path) // the error leaves out the library's error, which may quote the seed
 	}
 	return pair, nil
 }
 
-// newOperator returns the operator's JWT, which trusts only the key accounts.nk to sign accounts.
+// newOperator returns the JWT of a new operator. By this JWT, servers accept only accounts that the key
+// accounts.nk has signed.
 func (o *operator) newOperator() (string, error) {
 	own, err := o.ensureSeed(operatorSeed, nkeys.CreateOperator)
 	if err != nil {
@@ -206,7 +207,7 @@ func (o *operator) newOperator() (string, error) {
 	return token, nil
 }
 
-// user signs the JWT of a user, and returns the content of its key file.
+// user signs the JWT of a user, and returns the content of the user's key file.
 func (o *operator) user(signedBy string, a Account, name string, user nkeys.KeyPair) ([]byte, error) {
 	public, err := user.PublicKey()
 	if err != nil {
@@ -230,8 +231,8 @@ func (o *operator) user(signedBy string, a Account, name string, user nkeys.KeyP
 
 const pushName = "push" + credsSuffix
 
-// ensurePush makes the key file of the user that sends accounts to running servers, unless the seed
-// of its signer is kept elsewhere.
+// ensurePush makes the key file of the user that sends accounts to running servers. It does nothing if
+// that user's signing seed is kept elsewhere.
 func (o *operator) ensurePush() error {
 	_, err := os.Stat(o.path(pushName))
 	if _, missing := os.Stat(o.path(pushSigner + keySuffix)); err == nil || missing != nil {

@@ -23,7 +23,7 @@ func openOperator(t *testing.T, dir string) *roles.Keys {
 	return keys
 }
 
-// revocations returns the revoked public keys in the account of id.
+// revocations returns the revoked public keys that the account of id lists.
 func revocations(t *testing.T, keys *roles.Keys, id roles.ID, now time.Time) jwt.RevocationList {
 	t.Helper()
 	accounts, err := keys.AccountJWTs(now)
@@ -34,7 +34,7 @@ func revocations(t *testing.T, keys *roles.Keys, id roles.ID, now time.Time) jwt
 }
 
 func TestADirectoryIsForOneMode(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	plain := open(t, t.TempDir())
 	require.NoError(t, plain.Ensure(roles.First()...))
 	requireOneLine(t, plain.ForOperator(), "plain keys", "--data")
@@ -64,7 +64,6 @@ func TestADirectoryIsForOneMode(t *testing.T) {
 	}
 }
 
-// readAll returns the content of all files, by their paths.
 func readAll(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -79,9 +78,9 @@ func readAll(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// A command that was killed while it made the operator is finished by the next one.
+// If a command is killed while it makes the operator, the next command finishes the work.
 func TestAnUnfinishedOperatorIsCompleted(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	openOperator(t, dir)
 	whole := readAll(t, dir)
@@ -104,11 +103,11 @@ func TestAnUnfinishedOperatorIsCompleted(t *testing.T) {
 	require.NoError(t, keys.Ensure(roles.AgentID("ada")))
 	require.NoError(t, os.Remove(filepath.Join(dir, "keys", "operator", "operator.json")))
 	_, err = open(t, dir).Lock()
-	requireOneLine(t, err, "operator.json", "restore it") // other accounts would orphan the users
+	requireOneLine(t, err, "operator.json", "restore it") // new accounts would make the existing users useless
 }
 
 func TestTheOperatorsTextsHoldNoSecret(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	require.NoError(t, keys.Ensure(everybody()...))
@@ -128,10 +127,10 @@ func TestTheOperatorsTextsHoldNoSecret(t *testing.T) {
 	require.Greater(t, seeds, 20)
 }
 
-// Servers accept every user that was signed. The directory therefore revokes a key whose file has
-// been moved, and makes no second key for its name meanwhile.
+// Servers accept every user that a signing key has signed. The directory can therefore revoke a key whose
+// file was moved. Until then, it makes no second key with the same name.
 func TestAKeyIsRevokedWhereverItIs(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	ada := roles.AgentID("ada")
@@ -160,7 +159,7 @@ func TestAKeyIsRevokedWhereverItIs(t *testing.T) {
 }
 
 func TestAReplacedKeyIsRevokedAfterItsOverlap(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	keys := openOperator(t, t.TempDir())
 	ada := roles.AgentID("ada")
 	first, err := keys.Add(ada)
@@ -178,9 +177,9 @@ func TestAReplacedKeyIsRevokedAfterItsOverlap(t *testing.T) {
 	require.Contains(t, revocations(t, keys, ada, until.Add(-time.Hour)), first.PublicKey, "a clock that is set back accepts no key again")
 }
 
-// Of two accounts of the same second, servers keep either one.
+// If two accounts were signed in the same second, a server could keep either of them.
 func TestNoTwoSignaturesAreOfOneSecond(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	issued := func() int64 {
@@ -196,9 +195,9 @@ func TestNoTwoSignaturesAreOfOneSecond(t *testing.T) {
 	requireOneLine(t, err, "set the clock")
 }
 
-// Each seed may be kept elsewhere: what it does not sign goes on.
+// Each seed may be kept elsewhere. Everything that the missing seed need not sign still works.
 func TestSeedsMayBeKeptElsewhere(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	move := func(seed string) { require.NoError(t, os.Remove(filepath.Join(dir, "keys", "operator", seed+".nk"))) }
@@ -227,7 +226,7 @@ func TestSeedsMayBeKeptElsewhere(t *testing.T) {
 }
 
 func TestDamagedUsersAreRefused(t *testing.T) {
-	t.Parallel() // signatures wait for the next second
+	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
 	keys := openOperator(t, dir)
 	require.NoError(t, keys.Ensure(roles.AgentID("ada"), roles.AgentID("bob")))
@@ -248,7 +247,8 @@ func TestDamagedUsersAreRefused(t *testing.T) {
 	}
 }
 
-// Servers in operator mode know no token service, and a key for one would look as if they did.
+// Servers in operator mode know no token service. The directory therefore makes no key for a token
+// service, which would only seem to work.
 func TestAnOperatorDirectoryHasNoTokenService(t *testing.T) {
 	dir := t.TempDir()
 	keys := openOperator(t, dir)

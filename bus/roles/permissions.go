@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Permissions are the subjects that one user may use. All other subjects are refused: an empty
-// list refuses every subject. If All is set, every subject is allowed.
+// Permissions are the subjects that one user may use. The server refuses all other subjects, so an empty
+// list allows none. If All is set, every subject is allowed.
 type Permissions struct {
 	All         bool
 	Publish     []string
@@ -16,13 +16,13 @@ type Permissions struct {
 	// A pattern in Subscribe must not end in "*". The server matches the ">" of a subscription
 	// as one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
 	Subscribe []string
-	// Responses lets the user reply once to each message that it receives, within two minutes,
-	// on any reply subject. No deny rule limits this. Responses is only for users to whom no
-	// untrusted client can send a message.
+	// Responses lets the user reply once to each message that it receives, on any reply subject and
+	// within two minutes. No deny rule limits these replies. Responses is therefore only for users to
+	// whom no untrusted client can send a message.
 	Responses bool
 }
 
-// Permissions returns the exact rights of id.
+// Permissions returns all rights of id.
 func (id ID) Permissions() Permissions {
 	p := rights(id)
 	if !p.All {
@@ -56,8 +56,8 @@ func rights(id ID) Permissions {
 	}
 }
 
-// The subjects to which each role may send requests, without "nod.v1.": a verb, then % for the
-// role's own name, and * for each further token.
+// These are the subjects to which each role may send requests, without "nod.v1.". Each has a verb, then %
+// for the role's own name, and * for each further token.
 var (
 	agentVerbs  = schemas.Rights(schemas.Agents)
 	inboxVerbs  = schemas.Rights(schemas.Viewers)
@@ -75,7 +75,7 @@ func verbs(patterns []string, name string) []string {
 	return subjects
 }
 
-// agent returns the rights of an agent: to ask in its own name, and to receive its own
+// agent returns the rights of an agent: to send requests in its own name, and to receive its own
 // decisions and notices.
 func agent(name string) Permissions {
 	return Permissions{
@@ -84,21 +84,20 @@ func agent(name string) Permissions {
 	}
 }
 
-// inbox returns the rights of an inbox connector: to see every request, and to answer in its
-// own name. It may revoke grants, because a revocation never gives an agent more rights.
+// inbox returns the rights of an inbox connector: to see every request, and to answer in its own name. An
+// inbox may also revoke grants, because a revocation never gives an agent more rights.
 func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
 		Subscribe: append([]string{"nod.v1.view.>"}, discovery("nod-connector-"+name)...),
-		Responses: true, // for replies to $SRV requests, which only nod's owner may send
+		Responses: true, // replies to $SRV requests, which only nod's owner and observers may send
 	}
 }
 
-// worker returns the rights of a worker: to take prompts from its connector's consumer in the
-// account STORE, and to answer in the connector's name. It may revoke a grant for a person; the
-// engine checks that person's right. The patterns of acknowledgements have a fixed number of
-// tokens: under a looser pattern, the longer form of an acknowledgement could name another
-// connector's consumer.
+// worker returns the rights of a worker: to take prompts from its connector's consumer in the account
+// STORE, and to answer in the connector's name. It may also revoke a grant for a person; the engine
+// checks whether that person may. Each pattern of acknowledgements has a fixed number of tokens. If it
+// had not, an acknowledgement of another form could name another connector's consumer.
 func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
@@ -107,7 +106,7 @@ func worker(name string) Permissions {
 			"$JS.ACK.permission_prompts."+name+".*.*.*.*.*",
 			"$JS.ACK.*.*.permission_prompts."+name+".*.*.*.*.>"),
 		Subscribe: discovery("nod-connector-" + name),
-		Responses: true, // for replies to $SRV requests, which only nod's owner may send
+		Responses: true, // replies to $SRV requests, which only nod's owner and observers may send
 	}
 }
 
@@ -120,13 +119,11 @@ func discovery(service string) []string {
 	return subjects
 }
 
-// engine returns the rights of an engine in the account EDGE. It receives all requests, and
-// asks other engines for their statistics. It has no right to publish requests or answers:
-// otherwise a client could name such a subject as its reply subject, and the engine's reply
-// would pass as a request. It has no right to use JetStream, because prompts are queued in the
-// account STORE.
-//
-// It may reply to ImportedReplies, because observers' requests come from another account.
+// engine returns the rights of an engine in the account EDGE. An engine receives all requests, and asks
+// other engines for their statistics. It may not publish requests or answers: otherwise a client could
+// name such a subject as its reply subject, and the engine's reply would count as a request. It may not
+// use JetStream, because prompts are queued in the account STORE. It may reply to ImportedReplies,
+// because observers' requests come from another account.
 func engine() Permissions {
 	heard := append(discovery("nod-engine"), WatchSubject+">", UnwatchSubject+">")
 	for _, verb := range schemas.Verbs() {
@@ -138,9 +135,9 @@ func engine() Permissions {
 	}
 }
 
-// engineStore returns the rights of an engine in the account STORE: to write the stores, to
-// queue prompts, and to append to the log, which it cannot purge. Only the server publishes
-// fired timers (nod.v1.due).
+// engineStore returns the rights of an engine in the account STORE: to write the stores, to queue
+// prompts, and to append to the log without the right to purge it. It may not publish fired timers
+// (nod.v1.due), which only the server publishes.
 func engineStore() Permissions {
 	return Permissions{
 		Publish: []string{
@@ -154,9 +151,8 @@ func engineStore() Permissions {
 	}
 }
 
-// owner returns the rights of nod's owner in the account EDGE: to manage and query in any
-// connector's name, to answer as the terminal, to query the services, and to receive nod's
-// messages.
+// owner returns the rights of nod's owner in the account EDGE: to manage and query in any connector's
+// name, to answer as the terminal, to query the services, and to receive nod's messages.
 func owner() Permissions {
 	return Permissions{
 		Publish:   append(append(verbs(ownerVerbs, "*"), verbs(inboxVerbs, Terminal)...), "$SRV.>"),
@@ -164,14 +160,14 @@ func owner() Permissions {
 	}
 }
 
-// ImportedReplies is the prefix of the reply subjects that the server makes for requests that an
-// account imports from EDGE. Only observers' requests have them.
+// ImportedReplies is the prefix of the server's own reply subjects for requests that another account
+// imports from EDGE. Only observers' requests have such reply subjects.
 const ImportedReplies = "_R_."
 
-// OwnReply reports whether reply is an inbox of a role that may send requests to subject. An
-// engine replies only to such inboxes. An engine's rights do not enforce this, because these
-// rights must allow decisions: with another agent's decision subject as the reply subject, a
-// request would make the engine publish on that subject.
+// OwnReply reports whether reply is in the inbox of a role that may send requests to subject. An engine
+// replies only to such inboxes. An engine's rights alone do not ensure this, because they must allow
+// decisions: a request could name another agent's decision subject as its reply subject, and the engine
+// would publish there.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {
@@ -196,8 +192,8 @@ func OwnReply(subject, reply string) bool {
 		name == Terminal && asker(ID{Role: Owner}, inboxVerbs)
 }
 
-// covers reports whether a subject's tokens, without "nod.v1.", match a pattern, in which % and
-// * match any token.
+// covers reports whether the tokens of a subject, without "nod.v1.", match a pattern. In the pattern, %
+// and * match any token.
 func covers(pattern string, subject []string) bool {
 	if strings.Count(pattern, ".")+1 != len(subject) {
 		return false

@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Account is one of the server's accounts. Its users cannot use subjects of another account,
-// except through imports.
+// Account is one of the server's accounts. A user can use subjects of another account only through
+// imports.
 type Account string
 
 const (
@@ -35,8 +35,8 @@ const (
 // Role is the purpose of a key.
 type Role string
 
-// The roles. Inbox connectors (terminal, web) query and show all pending requests; workers take
-// prompts from a queue.
+// The roles of keys. Inbox connectors (terminal, web) query and show all pending requests. Workers, with
+// the role CarrierConnector, take prompts from a queue.
 const (
 	Owner            Role = "owner"
 	OwnerStore       Role = "owner-store"
@@ -55,13 +55,13 @@ const (
 	Web      = "web"
 )
 
-// ID identifies a key: by its role and, for agents and connectors, their name.
+// ID identifies a key by its role and, for agents and connectors, by the name of the agent or connector.
 type ID struct {
 	Role Role
 	Name string
 }
 
-// First returns the IDs whose keys nod makes at its first start.
+// First returns the IDs of the keys that nod makes at its first start.
 func First() []ID {
 	return []ID{
 		{Role: Owner}, {Role: OwnerStore}, {Role: Engine}, {Role: EngineStore},
@@ -72,8 +72,8 @@ func First() []ID {
 // AgentID returns the ID of the agent with this name.
 func AgentID(name string) ID { return ID{Role: Agent, Name: name} }
 
-// ConnectorID returns the ID of the connector with this name: an Inbox for terminal and web, a
-// CarrierConnector otherwise.
+// ConnectorID returns the ID of the connector with this name. Its role is Inbox for terminal and web, and
+// CarrierConnector for all others.
 func ConnectorID(name string) ID {
 	if name == Terminal || name == Web {
 		return ID{Role: Inbox, Name: name}
@@ -81,8 +81,8 @@ func ConnectorID(name string) ID {
 	return ID{Role: CarrierConnector, Name: name}
 }
 
-// String returns the name of the key's file without its suffix: "owner", "terminal",
-// "agent-local", "connector-telegram".
+// String returns the name of the key's file without its suffix, for example "owner", "terminal",
+// "agent-local" or "connector-telegram".
 func (id ID) String() string {
 	switch id.Role {
 	case Inbox:
@@ -94,7 +94,7 @@ func (id ID) String() string {
 	}
 }
 
-// ParseID is the inverse of String. It refuses every name that String cannot return.
+// ParseID is the inverse of String. It refuses every text that String cannot return.
 func ParseID(s string) (ID, error) {
 	id := ID{Role: Role(s)}
 	if name, ok := strings.CutPrefix(s, string(Agent)+"-"); ok {
@@ -107,8 +107,8 @@ func ParseID(s string) (ID, error) {
 	return id, id.Check()
 }
 
-// Check returns a one-line error if id is not valid, such as a name that its role does not
-// allow.
+// Check returns a one-line error if id is not valid, for example because its role does not allow its
+// name.
 func (id ID) Check() error {
 	switch id.Role {
 	case Owner, OwnerStore, Engine, EngineStore, Observer, TokenService:
@@ -133,7 +133,7 @@ func (id ID) Check() error {
 	return nil
 }
 
-// Account returns the account of the user id.
+// Account returns the account to which the user of id belongs.
 func (id ID) Account() Account {
 	switch id.Role {
 	case OwnerStore, EngineStore:
@@ -147,9 +147,9 @@ func (id ID) Account() Account {
 	}
 }
 
-// InboxPrefix returns the only prefix under which id may receive replies, for
-// nats.CustomInboxPrefix. All prefixes start with "_INBOX.", which engines may publish to.
-// Engines do not use allow_responses, because no deny rule limits it.
+// InboxPrefix returns the only prefix under which id may receive replies. It is for
+// nats.CustomInboxPrefix. All prefixes begin with "_INBOX.", on which engines may publish. Engines do not
+// use allow_responses, because no deny rule limits that right.
 func (id ID) InboxPrefix() string {
 	switch id.Role {
 	case Inbox, CarrierConnector:
@@ -161,11 +161,11 @@ func (id ID) InboxPrefix() string {
 	}
 }
 
-// User is an ID with the public half of its key. An ID has several users while an earlier key is
-// still accepted.
+// User is an ID with the public half of its key. An ID has several users while a replaced key is still
+// accepted.
 type User struct {
 	ID
 	PublicKey string
-	Until     time.Time // the end of an earlier key; zero for the current one
-	Admits    Admits    // empty for all roles but TokenService
+	Until     time.Time // when a replaced key ends; zero for the current key
+	Admits    Admits    // zero for all roles except TokenService
 }

@@ -45,8 +45,8 @@ func TestInboxPrefixesDoNotOverlap(t *testing.T) {
 	}
 }
 
-// The server matches the > of a subscription as one token; Permissions.Subscribe explains the
-// danger.
+// No pattern in Subscribe ends in "*", because the server matches the ">" of a subscription as one token
+// (see Permissions.Subscribe).
 func TestNoSubscribeRightEndsInAStar(t *testing.T) {
 	for _, id := range everybody() {
 		for _, subject := range id.Permissions().Subscribe {
@@ -55,8 +55,8 @@ func TestNoSubscribeRightEndsInAStar(t *testing.T) {
 	}
 }
 
-// An engine replies only to the requester's own inbox. Every subject that an engine subscribes
-// to is one to which some role may publish.
+// An engine replies only to the requester's own inbox. For every subject to which an engine subscribes,
+// some role may publish.
 func TestOwnReply(t *testing.T) {
 	asked := map[string]bool{}
 	for _, id := range everybody() {

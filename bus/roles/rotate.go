@@ -13,18 +13,19 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// untilMark is between the name of a key's file and the second at which its earlier key ends, which the end
-// of that key's public half follows. Such a file has the public half; the seed is gone.
+// untilMark is in the name of the file that notes a replaced key: the key file's name, untilMark, the
+// second at which the replaced key ends, and the last characters of its public half. The file contains
+// the public half. The seed is gone.
 const untilMark = ".until-"
 
-// Rotate replaces the key of id by a new one. The earlier key is accepted too, until the overlap has
-// passed. If Rotate is killed at any moment, the earlier key still works, or the new one is complete.
+// Rotate replaces the key of id by a new key. Servers accept the old key too, until the overlap has
+// passed. If Rotate is killed, either the old key still works, or the new key is complete.
 func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, err error) {
 	old, err := k.User(id)
 	if err != nil {
 		return User{}, time.Time{}, err
 	}
-	if id.Role == TokenService { // a server knows one issuer of users, so there can be no overlap
+	if id.Role == TokenService { // the keys cannot overlap, because a server knows only one issuer of users
 		return User{}, time.Time{}, fmt.Errorf("the keys of %s cannot overlap: nod keys revoke %s, then nod keys add %s", id, id, id)
 	}
 	content, err := k.newKey(id)
@@ -32,8 +33,9 @@ func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, er
 		return User{}, time.Time{}, fmt.Errorf("make a key for %s: %w", id, err)
 	}
 	until = time.Now().Add(overlap).Truncate(time.Second)
-	// The earlier key is noted first: a server that reads the directory between the two steps
-	// accepts it as the current one. The note stays, because the log has signatures of the key.
+	// The old key is noted first. A server that reads the directory before the replacement accepts the
+	// old key as the current one. The note stays after the overlap, because the log has signatures by the
+	// old key.
 	note := k.Path(id) + untilMark + strconv.FormatInt(until.Unix(), 10) + "-" + old.PublicKey[len(old.PublicKey)-8:]
 	if err := WriteNew(note, []byte(old.PublicKey+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return User{}, time.Time{}, fmt.Errorf("note the earlier key of %s: %w", id, err)
@@ -45,8 +47,8 @@ func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, er
 	return u, until, err
 }
 
-// Revoke removes the key of id, and the earlier ones that are still accepted. It removes them one
-// after another; after a kill, run it again. The error is fs.ErrNotExist if there was none.
+// Revoke removes the key of id, and the replaced keys of id that are still accepted, one after another.
+// If Revoke is killed, it must be called again. The error is fs.ErrNotExist if id had no key.
 func (k *Keys) Revoke(id ID) error {
 	earlier, err := k.earlier()
 	if err != nil {
@@ -78,7 +80,7 @@ func (k *Keys) Revoke(id ID) error {
 	return syncDir(k.dir)
 }
 
-// earlierKey is a key that another one has replaced.
+// earlierKey is a key that a new key has replaced.
 type earlierKey struct {
 	id    ID
 	path  string
@@ -106,8 +108,8 @@ func (k *Keys) earlier() (all []earlierKey, err error) {
 	return all, nil
 }
 
-// Earlier returns the users of replaced keys whose overlap has not passed at now. A damaged note is
-// left out: the new key works without it.
+// Earlier returns the users of replaced keys whose overlap is not over at the time now. It leaves out a
+// damaged note, because the new key works without it.
 func (k *Keys) Earlier(now time.Time) (users []User, err error) {
 	earlier, err := k.earlier()
 	for _, e := range earlier {
@@ -118,7 +120,7 @@ func (k *Keys) Earlier(now time.Time) (users []User, err error) {
 	return users, err
 }
 
-// Replaced returns the public halves of all keys of id that another one has replaced.
+// Replaced returns the public halves of all replaced keys of id.
 func (k *Keys) Replaced(id ID) (public []string, err error) {
 	earlier, err := k.earlier()
 	for _, e := range earlier {
@@ -135,8 +137,8 @@ func (e earlierKey) public() (key string, ok bool) {
 	return key, err == nil && nkeys.IsValidPublicUserKey(key)
 }
 
-// replace replaces a file, readable by its owner alone: after a kill or a power cut it has the old
-// content or the new one.
+// replace replaces a file, which only its owner can read. After a kill or a power cut, the file has the
+// old content or the new content.
 func replace(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

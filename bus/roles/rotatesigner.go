@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// RotateSigner replaces the signing key of a role, such as "agent", after its seed was stolen, and
-// signs the users anew whose files are here. It returns the users whose files are elsewhere: servers
-// refuse them, and everything else that the earlier key has signed, once they have the new accounts.
-// If it is killed, run it again. The caller holds Lock.
+// RotateSigner replaces the signing key of a role, such as "agent", whose seed was stolen. It signs anew
+// those users of the role whose key files are here, and returns the others. Once servers have the new
+// accounts, they refuse everything that the old key has signed. If RotateSigner is killed, it must be
+// called again. The caller holds Lock.
 func (k *Keys) RotateSigner(name string) (elsewhere []User, err error) {
 	o := k.operator
 	if o == nil {
@@ -23,7 +23,7 @@ func (k *Keys) RotateSigner(name string) (elsewhere []User, err error) {
 		return nil, fmt.Errorf("no signing key is called %q: there are %s", name, signerNames())
 	}
 	delete(o.state.Signers, name)
-	for _, file := range []string{name + keySuffix, name + credsSuffix} { // only push has a .creds file here
+	for _, file := range []string{name + keySuffix, name + credsSuffix} { // only the signer push has a .creds file in this directory
 		if err := os.Remove(o.path(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("remove the earlier signing key: %w", err)
 		}
@@ -46,7 +46,7 @@ func (k *Keys) RotateSigner(name string) (elsewhere []User, err error) {
 	return slices.DeleteFunc(elsewhere, func(u User) bool { return u.signer() != name }), err
 }
 
-// signAgain replaces the JWT in a key file. The key stays.
+// signAgain replaces the JWT in a key file, and keeps the key.
 func (k *Keys) signAgain(id ID) error {
 	content, err := os.ReadFile(k.Path(id))
 	if err != nil {
@@ -55,7 +55,7 @@ func (k *Keys) signAgain(id ID) error {
 	defer clear(content)
 	pair, err := jwt.ParseDecoratedUserNKey(content)
 	if err != nil {
-		return errors.New("its file is damaged") // the library's error may quote the seed
+		return errors.New("its file is damaged") // the error leaves out the library's error, which may quote the seed
 	}
 	defer pair.Wipe()
 	signed, err := k.operator.user(id.signer(), id.Account(), id.jwtName(), pair)

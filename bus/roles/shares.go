@@ -7,18 +7,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// share is a subject whose messages pass from one account to another: an export of one and an import
-// of the other. Nothing else passes between accounts. A reply through an import is delivered in the importing
-// account, so no reply subject can direct the server's reply to a subject of STORE.
+// share is a subject whose messages pass from one account to another: an export of the first and an
+// import of the second. Nothing else passes between accounts. The server delivers a reply through an
+// import in the importing account, so no reply subject can direct a reply to a subject of STORE.
 type share struct {
 	from, to Account
-	stream   bool   // messages that reach to, in place of requests that reach from
-	subject  string // in the account from
-	local    string // in the account to, if it differs
+	stream   bool   // true for messages, which pass into the account to; false for requests, which pass into the account from
+	subject  string // the subject in the account from
+	local    string // the subject in the account to; empty if it is the same
 	replies  bool   // a request may have several replies
 }
 
-// kind returns the word of a server's configuration for the share.
+// kind returns the share's kind in the words of a server's configuration.
 func (s share) kind() string {
 	if s.stream {
 		return "stream"
@@ -26,7 +26,8 @@ func (s share) kind() string {
 	return "service"
 }
 
-// shares lists all that passes between accounts: EDGE imports from STORE, and OBSERVE from both.
+// shares lists all that passes between accounts. EDGE imports from STORE. OBSERVE imports from STORE and
+// EDGE.
 func shares() []share {
 	all := []share{
 		{from: Store, to: Edge, subject: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*", replies: true},
@@ -51,11 +52,11 @@ func shares() []share {
 	return all
 }
 
-// mappings lists the subjects that an account maps to others.
+// mappings lists the subjects that an account maps to other subjects.
 //
-// In an account without JetStream, the server answers $JS.API requests with an error before an
-// import can answer. Mappings to other subjects avoid this. The server applies mappings before
-// it checks rights, so rights name the mapped subjects.
+// In an account without JetStream, the server itself answers $JS.API requests with an error, and imports
+// do not get them. Mappings to other subjects avoid this. The server maps a subject before it checks
+// rights, so rights name the mapped subjects.
 func mappings(a Account) []observed {
 	switch a {
 	case Edge:
@@ -67,7 +68,7 @@ func mappings(a Account) []observed {
 	}
 }
 
-// numbered replaces the n-th * of a subject by $n.
+// numbered replaces the first * of a subject by $1, the second by $2, and so on.
 func numbered(subject string) string {
 	tokens := strings.Split(subject, ".")
 	n := 0

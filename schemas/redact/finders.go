@@ -7,28 +7,28 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// A finder replaces one kind of secret: the group named "secret" in each match of the
-// expression.
+// finder replaces one kind of secret. In each match of its expression, the secret is the group named
+// "secret".
 type finder struct {
-	// hints are lower-case texts. A text without any of them has no match. Without hints, a text
-	// without a long word has no match.
+	// hints are lower-case texts. A text that contains none of them has no match. If there are no hints,
+	// a text without a long word (see hasLongWord) has no match.
 	hints []string
 	expr  lazyregexp.Regexp
-	// keep, if it is not nil, returns true for a match that is no secret. literal means that the
-	// shell expands no variables in it.
+	// keep returns true for a match that is no secret. If keep is nil, every match is a secret. literal
+	// means that the shell expands no variables in the match.
 	keep func(secret string, literal bool) bool
 }
 
-// secretName matches the name of a variable, field, flag or parameter whose value is a secret.
+// secretName matches the names of variables, fields, flags and parameters whose values are secrets.
 const secretName = `(?:[\w.-]*(?:passw(?:or)?d|passphrase|passcode|secret|token|api[_-]?key|accesskey|accountkey|privatekey|signingkey|credential|authorization|cookie|bearer|conn(?:ection)?[_-]?str(?:ing)?|webhook[_-]?url)[\w.-]*|(?:[\w.-]*[_.-])?(?:pass|otp|pin|dsn)|[\w.-]+[_.-](?:key|pwd|auth|pat|salt|sig|signature))`
 
-// nameHints are the hints of secretName.
+// nameHints are the hints for secretName.
 var nameHints = []string{"pass", "secret", "token", "key", "credential", "auth", "cookie", "bearer", "conn", "webhook", "otp", "pin", "dsn", "pwd", "pat", "salt", "sig"}
 
 // value matches a quoted text, or one word of a shell line.
 const value = "(?:\"(?P<secret>(?:[^\"\\\\]|\\\\.)*)\"|'(?P<secret>[^']*)'|\\\\\"(?P<secret>[^\"]*?)\\\\\"|(?P<secret>(?:\\$\\{\\w+\\}|[^\\s\"'`;&|<>(),}\\\\])+))"
 
-// writes matches the file that a redirection, tee or a patch writes.
+// writes matches the name of a file to which a redirection, tee or a patch writes.
 var writes = lazyregexp.New(`(?m)(?:>{1,2}\|?\s*|\btee\s+(?:-\S+\s+)*|^\*\*\* (?:Add|Update|Delete) File: |^\+\+\+ (?:b/)?)("[^"\n]+"|'[^'\n]+'|[^\s;&|<>()"']+)`)
 
 var privateKeys = finder{
@@ -36,7 +36,7 @@ var privateKeys = finder{
 	expr:  lazyregexp.New(`(?P<secret>-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$))`),
 }
 
-// finders are applied one after another. Each one sees the marks of those before it.
+// finders are applied one after another. A finder sees the marks that earlier finders have set.
 var finders = []finder{
 	{expr: lazyregexp.New(`(?:^|[^A-Za-z0-9])(?:bot)?(?P<secret>` + strings.Join(tokens, "|") + `)`)},
 	{hints: []string{"slack.com", "discord", "webhook.office.com"},
@@ -63,7 +63,7 @@ var finders = []finder{
 		expr: lazyregexp.New(`(?:^|[\s;&|({"'])[A-Z_][A-Z0-9_]*=` + value), keep: isNotOpaque},
 }
 
-// tokens are the shapes of well-known tokens.
+// tokens are expressions for the tokens of well-known services.
 var tokens = []string{
 	`gh[pousr]_[A-Za-z0-9]{20,}`, `github_pat_\w{20,}`, `gl(?:pat|dt|rt|ptt|ft|soat|cbt|imt|agent)-[\w-]{16,}`, // source code hosts
 	`(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}`, `AIza[\w-]{30,}`, `ya29\.[\w.-]{20,}`, `GOCSPX-[\w-]{20,}`, // clouds
@@ -114,13 +114,13 @@ func (f *finder) mayMatch(s string) bool {
 	return false
 }
 
-// hasLongWord is a fast check: a text for which it returns false contains none of the tokens.
-// All of them have at least 14 characters of this kind in a row.
+// hasLongWord is a fast check. If it returns false, the text contains none of the tokens, because each
+// token has at least 14 such characters in a row.
 func hasLongWord(s string) bool {
 	run := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '+' && c <= ':' || c == '_' || c == '=' { // '+' to ':' are digits and + , - . / :
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '+' && c <= ':' || c == '_' || c == '=' { // the range from '+' to ':' has the digits and + , - . / :
 			if run++; run >= 14 {
 				return true
 			}
@@ -131,7 +131,7 @@ func hasLongWord(s string) bool {
 	return false
 }
 
-// secretGroup returns the place of the group named "secret" that has matched.
+// secretGroup returns the position of that group named "secret" which has matched.
 func secretGroup(expr *regexp.Regexp, m []int) (from, to int) {
 	for i, name := range expr.SubexpNames() {
 		if name == "secret" && m[2*i] >= 0 {

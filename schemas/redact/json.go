@@ -15,11 +15,10 @@ var (
 	placeField  = lazyregexp.New(`^(?:cwd|workdir|dir)$`)
 )
 
-// JSON returns a JSON value with a Mark for each secret in its strings and in the names of its
-// members, and the number of marks. The values of members whose names mean a secret are
-// replaced whole, and so are the texts of an object that names a secret file. The order of the
-// members stays. Without a secret, JSON returns data itself. The error means that data is not
-// valid JSON.
+// JSON returns a JSON value with a Mark for each secret, and the number of marks. It replaces secrets in
+// strings and in the names of members. It replaces a whole value if the member's name stands for a
+// secret, and all texts of an object that names a secret file. The order of members stays. Without a
+// secret, JSON returns data itself. An error means that data is not valid JSON.
 func (r Redactor) JSON(data json.RawMessage) (json.RawMessage, int, error) {
 	w := jsonWriter{r: r, in: json.NewDecoder(bytes.NewReader(data))}
 	w.in.UseNumber()
@@ -35,10 +34,10 @@ func (r Redactor) JSON(data json.RawMessage) (json.RawMessage, int, error) {
 	return w.out.Bytes(), w.n, nil
 }
 
-// inherited is the meaning that a value has by the objects around it.
+// inherited is what the objects around a value say about the value.
 type inherited struct {
-	secret bool // the value belongs to a name that means a secret
-	file   bool // the value is the content of a secret file
+	secret bool // the name of a member around the value stands for a secret
+	file   bool // the value is content of a secret file
 }
 
 type jsonWriter struct {
@@ -48,7 +47,7 @@ type jsonWriter struct {
 	n   int
 }
 
-// value copies the next value.
+// value copies the next JSON value from in to out, without its secrets.
 func (w *jsonWriter) value(in inherited) error {
 	token, err := w.in.Token()
 	if err != nil {
@@ -93,8 +92,8 @@ func (w *jsonWriter) array(in inherited) error {
 	return err
 }
 
-// object copies an object. It reads all members before it writes them, because a path may
-// follow the content of its file.
+// object copies an object without its secrets. It reads all members before it writes the first, because
+// the path of a file may follow the file's content.
 func (w *jsonWriter) object(in inherited) error {
 	var members []member
 	for w.in.More() {
@@ -102,7 +101,7 @@ func (w *jsonWriter) object(in inherited) error {
 		if err != nil {
 			return err
 		}
-		m := member{name: key.(string)} // the decoder returns strings for names alone
+		m := member{name: key.(string)} // here the decoder returns only names, which are strings
 		if err := w.in.Decode(&m.value); err != nil {
 			return err
 		}
@@ -160,7 +159,7 @@ func (w *jsonWriter) text(s string, in inherited) {
 	}
 	clean, n := w.r.Text(s)
 	w.n += n
-	quoted, _ := json.Marshal(clean) // a string can always be encoded
+	quoted, _ := json.Marshal(clean) // encoding a string cannot fail
 	w.out.Write(quoted)
 }
 

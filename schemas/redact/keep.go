@@ -12,8 +12,8 @@ var (
 	userIDs  = lazyregexp.New(`^\d+:\d+$`)
 )
 
-// isKnown reports whether the value of a secret's name is no secret itself: a variable that the
-// shell or a program replaces, a word of a programming language, or a Mark.
+// isKnown reports whether a value is no secret, although its name stands for one: it is a variable that
+// the shell or a program replaces, a word of a programming language, or a Mark.
 func isKnown(v string, literal bool) bool {
 	v = strings.TrimSpace(v)
 	switch strings.ToLower(v) {
@@ -26,16 +26,17 @@ func isKnown(v string, literal bool) bool {
 	return !literal && variable.MatchString(v)
 }
 
-// isKnownArgument is isKnown for the word after a flag, which may be a further flag.
+// isKnownArgument is isKnown for the word that follows a flag. This word is no secret if it is another
+// flag.
 func isKnownArgument(v string, literal bool) bool {
 	return strings.HasPrefix(v, "-") || isKnown(v, literal)
 }
 
-// isUserIDs is isKnown for the numbers of a user and a group.
+// isUserIDs is isKnown for a value that may also be the numbers of a user and a group.
 func isUserIDs(v string, literal bool) bool { return userIDs.MatchString(v) || isKnown(v, literal) }
 
-// isNotOpaque reports whether the value of any variable of the environment is no secret: it has
-// no long run of letters and digits.
+// isNotOpaque reports whether the value of an environment variable with any name is no secret. A value is
+// taken for a secret if it has a long run of letters and digits.
 func isNotOpaque(v string, literal bool) bool {
 	if isKnown(v, literal) {
 		return true
@@ -49,8 +50,8 @@ var (
 	hostPort = lazyregexp.New(`^[\w.-]*(?::\d*)?$`)
 )
 
-// replaceUsers replaces the user and the password in each address, such as
-// postgres://ann:secret@db. The user of an SSH address stays if it has no password.
+// replaceUsers replaces the user and the password in each address, such as postgres://ann:secret@db. It
+// keeps the user of an SSH address that has no password.
 func replaceUsers(s string, n *int) string {
 	if !strings.Contains(s, "://") || !strings.Contains(s, "@") {
 		return s
@@ -59,7 +60,7 @@ func replaceUsers(s string, n *int) string {
 		scheme, rest, _ := strings.Cut(a, "://")
 		authority, _, _ := strings.Cut(rest, "/")
 		end := strings.LastIndexByte(authority, '@')
-		if !hostPort.MatchString(authority) && strings.Contains(authority, ":") { // the password may contain a slash
+		if !hostPort.MatchString(authority) && strings.Contains(authority, ":") { // a password may contain a slash, so the @ may follow the first slash
 			beforeQuery, _, _ := strings.Cut(rest, "?")
 			end = strings.LastIndexByte(beforeQuery, '@')
 		}

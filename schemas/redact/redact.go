@@ -1,8 +1,7 @@
-// Package redact finds secrets in texts and in JSON, and replaces them by a mark. It knows
-// secrets by their shape (tokens of well-known services, private keys, users in addresses), by
-// the name before them (a variable, a flag, a header, a JSON field), and by the file that they
-// are written to. In doubt it replaces. It still finds only secrets that look like one: a
-// password in a sentence stays.
+// Package redact finds secrets in texts and in JSON, and replaces them by a mark. It finds a secret by
+// its shape (tokens of well-known services, private keys, users in addresses), by the name before it (a
+// variable, a flag, a header, a JSON field), or by the file to which it is written. In doubt it replaces
+// a text. It cannot find secrets that do not look like one: a password in a sentence stays.
 package redact
 
 import (
@@ -12,16 +11,16 @@ import (
 // Mark stands in the place of each secret.
 const Mark = "[redacted]"
 
-// Redactor replaces secrets. The zero Redactor knows no secret files. A Redactor is safe for
-// concurrent use if SecretFile is.
+// Redactor replaces secrets. The zero Redactor knows no secret files. A Redactor is safe for concurrent
+// use if its SecretFile is.
 type Redactor struct {
-	// SecretFile reports whether the content of the file with this path is a secret. The path is
-	// as an agent wrote it, relative or absolute. Nil means that no file is secret.
+	// SecretFile reports whether the content of the file with this path is secret. The path has the form
+	// that an agent wrote, relative or absolute. If SecretFile is nil, no file is secret.
 	SecretFile func(path string) bool
 }
 
-// Text returns s with a Mark for each secret, and the number of marks that it has set. A shell
-// line or a patch that writes to a secret file becomes one Mark with the name of that file.
+// Text returns s with a Mark for each secret, and the number of these marks. A whole shell line or patch
+// that writes to a secret file becomes one Mark with the name of the file.
 func (r Redactor) Text(s string) (string, int) {
 	if len(s) < shortest {
 		return s, 0
@@ -38,10 +37,10 @@ func (r Redactor) Text(s string) (string, int) {
 	return s, n
 }
 
-// shortest is the length of the shortest text that may have a secret, such as "otp=x".
+// shortest is the length of the shortest text that may contain a secret, such as "otp=x".
 const shortest = 5
 
-// writtenSecret returns the secret file that a shell line or a patch writes, or "".
+// writtenSecret returns the secret file to which a shell line or a patch writes, or "" if there is none.
 func (r Redactor) writtenSecret(s string) string {
 	if r.SecretFile == nil || !strings.Contains(s, ">") && !strings.Contains(s, "tee ") && !strings.Contains(s, "*** ") && !strings.Contains(s, "+++ ") {
 		return ""

@@ -11,18 +11,19 @@ import (
 	"github.com/nodbus/nod/schemas/redact"
 )
 
-// secretFiles takes .env, *.pem and files in .ssh for secrets.
+// secretFiles is a Redactor to which .env, *.pem and the files in .ssh are secret.
 var secretFiles = redact.Redactor{SecretFile: func(p string) bool {
 	return path.Base(p) == ".env" || path.Ext(p) == ".pem" || strings.Contains(p, ".ssh/")
 }}
 
-// repeat makes a token of n characters that no scanner of repositories takes for a real one.
+// repeat makes a token of n characters. Scanners that look for secrets in repositories do not take it for
+// a real token.
 func repeat(s string, n int) string { return strings.Repeat(s, n)[:n] }
 
 func TestSecretsAreReplaced(t *testing.T) {
 	jwt := "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
 	for text, want := range map[string]string{
-		// tokens by their shape
+		// tokens, known by their shape
 		"gh auth login --with-token <<< ghp_" + repeat("a1B2", 36):                         "gh auth login --with-token <<< [redacted]",
 		"x github_pat_" + repeat("a1B2", 40) + " y":                                        "x [redacted] y",
 		"glpat-" + repeat("a1B2", 20):                                                      "[redacted]",

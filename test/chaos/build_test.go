@@ -12,16 +12,16 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// programs are the paths of the programs that a scenario runs.
+// programs has the paths of the programs that a scenario runs.
 type programs struct{ nod, natsServer string }
 
 // scratch is the temporary directory of this test process. TestMain creates and removes it.
 var scratch string
 
-// plain builds the programs as for a release.
+// plain builds the programs as they are built for a release.
 var plain = sync.OnceValues(func() (programs, error) { return build("plain") })
 
-// stepped builds the programs with a wall clock that the test can change by a file; see clockFile.
+// stepped builds the programs with a wall clock that the test can change through a file (see clockFile).
 var stepped = sync.OnceValues(func() (programs, error) {
 	overlay, err := clockOverlay()
 	if err != nil {
@@ -45,13 +45,13 @@ func build(name string, flags ...string) (programs, error) {
 }
 
 // clockFile is the environment variable with the path of a process's clock file. The file contains the
-// number of seconds by which the wall clock of a stepped program is ahead. The process reads the file
-// every 50 ms. As in a real clock step, the monotonic clock does not change.
+// number of seconds by which the process's wall clock is ahead. The process reads the file every 50 ms.
+// The monotonic clock does not change, as in a real clock step.
 const clockFile = "NOD_CHAOS_CLOCK"
 
-// clockOverlay returns the path of a build overlay that replaces time.Now in the standard library.
-// nod's own code is unchanged. Other methods do not work: libfaketime needs libc, which Go programs do
-// not use for the clock, and time namespaces do not change the wall clock.
+// clockOverlay returns the path of a build overlay that replaces time.Now in the standard library and
+// leaves nod's own code unchanged. Other methods do not work: libfaketime needs libc, which Go programs
+// do not use for the clock, and time namespaces do not change the wall clock.
 func clockOverlay() (path string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

@@ -38,18 +38,18 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// scenario is a nod under test (a place) with the faults that the test causes there.
+// scenario is a place, which is a nod under test, with the faults that the test causes there.
 type scenario struct {
 	name  string
 	open  func(ctx context.Context, dir string) (place, error)
 	gap   [2]time.Duration // the shortest and the longest pause between two faults
 	fault func(place) []fault
-	// short is the duration of the scenario in runs without -duration. If short is 0, such runs skip
+	// short is the duration of the scenario in a run without the flag -duration. With 0, such a run skips
 	// the scenario.
 	short time.Duration
 }
 
-// The pauses between faults.
+// The shortest and the longest pause between two faults.
 var (
 	soon = [2]time.Duration{100 * time.Millisecond, 3 * time.Second}
 	near = [2]time.Duration{500 * time.Millisecond, 5 * time.Second}
@@ -124,15 +124,15 @@ func TestChaos(t *testing.T) {
 		}
 		t.Run(sc.name, func(t *testing.T) {
 			if *flagDuration == 0 {
-				t.Parallel() // the short forms mostly wait: for faults, and for deadlines after the last fault
+				t.Parallel() // short scenarios mostly wait: for faults, and for deadlines after the last fault
 			}
 			sc.run(t, seed, lasts)
 		})
 	}
 }
 
-// choose returns the scenarios to run and their duration. If the duration is 0, each scenario runs for
-// the time in its field short.
+// choose returns the scenarios to run and their duration. With the duration 0, each scenario runs as long
+// as its field short says.
 func choose(t *testing.T) (chosen []scenario, each time.Duration) {
 	for _, sc := range scenarios {
 		switch {
@@ -190,16 +190,16 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	told := map[string]int{}
 	for _, v := range found {
 		if told[v.Check]++; told[v.Check] > reported {
-			continue // the log line above already counts this violation
+			continue // further violations of a check are only counted, in the log line above
 		}
 		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
 	}
 }
 
-// reported is the largest number of violations of one check whose history is printed.
+// reported is the greatest number of violations of one check whose history the test prints.
 const reported = 3
 
-// count lists the number of violations for each check.
+// count returns the number of violations of each check, as text.
 func count(found []violation) string {
 	var counted []string
 	for _, c := range checks {

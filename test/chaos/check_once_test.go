@@ -8,8 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs returns the decisions by which agents were told that a call is allowed. The map's keys
-// are the keys of the calls.
+// runs returns the decisions by which agents learnt that a call is allowed, by the keys of the calls.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {
@@ -20,7 +19,7 @@ func runs(events []*event) map[string]*schemas.Decision {
 	return all
 }
 
-// ruled maps each group of calls that a rule decides to the outcome of that rule.
+// ruled has the outcome of each group of calls that a rule decides.
 var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": schemas.Denied}
 
 // allowOnce checks that identical calls run no more often than approvers have allowed. An "allow once"
@@ -28,7 +27,7 @@ var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": s
 func allowOnce(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for group, events := range groups {
-		allowed := map[string]int{} // number of calls by decision id; for an answer with an unknown outcome, by the index of the answer
+		allowed := map[string]int{} // the number of calls by decision id, or, if an answer's outcome is unknown, by the answer's index
 		lasting := ruled[group] != ""
 		for i, ev := range events {
 			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {
@@ -63,8 +62,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// counted checks that an answer decides all calls of a group if its prompt counted all of them. It
-// skips a group if one of its calls may no longer have waited.
+// counted checks that an answer decides all calls of a group if its prompt counted all of them. It skips
+// groups in which a call may have stopped waiting.
 func counted(e *evidence) (found []violation) {
 	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
 		calls, answer := map[string]bool{}, (*event)(nil)
@@ -76,7 +75,7 @@ func counted(e *evidence) (found []violation) {
 			case opAnswer, opPress:
 				said, answer = said+1, ev
 			case opWithdraw, opDetach, opRevoke, opFreeze:
-				said += 2 // skip the group: a call no longer waits, or has ended for another reason
+				said += 2 // a call of the group no longer waits, or has ended for another reason
 			}
 		}
 		if said != 1 || answer.Err != nil || answer.Decision == nil || answer.Waiters != len(calls) {
@@ -94,7 +93,7 @@ func counted(e *evidence) (found []violation) {
 	return found
 }
 
-// answersItsOwnRequest checks that an answer decides only the request that the answer names.
+// answersItsOwnRequest checks that an answer decides only the request that it names.
 func answersItsOwnRequest(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if d := ev.Decision; ev.Op == opAnswer && ev.Err == nil && d != nil && (d.SessionID != ev.Session || d.PendingID != ev.ID) {
@@ -104,8 +103,8 @@ func answersItsOwnRequest(e *evidence) (found []violation) {
 	return found
 }
 
-// whoAllowed checks each decision that allows and names an approver. Before the agent got this
-// decision, the approver must have answered "allow once" for a call of the same group.
+// whoAllowed checks each decision that allows a call and names an approver. Before the agent got such a
+// decision, the approver must have answered "allow once" to a call of the same group.
 func whoAllowed(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {

@@ -8,14 +8,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// bound is the time limit for nod to send a decision or show a request. If a fault happens in this
-// time, the time starts again at the end of the fault.
+// bound is the time limit for nod to send a decision or show a request. If there is a fault in this time,
+// the time starts again when the fault ends.
 const bound = 15 * time.Second
 
 // violation is a broken guarantee.
 type violation struct {
 	Check string
-	Key   string // the key of a request; if the violation is about several requests, their group
+	Key   string // the key of a request or, for a violation by several requests, their group
 	Text  string
 }
 
@@ -58,7 +58,6 @@ func violates(key, format string, args ...any) violation {
 	return violation{Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-// byKey groups the events by the key of their request.
 func (e *evidence) byKey() map[string][]*event {
 	all := map[string][]*event{}
 	for _, ev := range e.Events {
@@ -69,8 +68,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// The function by groups events by the text of(event), in the order of the history. It omits
-// events with an empty text.
+// The function by groups events by the text of(event), in the order of the history. It leaves out events
+// with an empty text.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -81,9 +80,9 @@ func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	return groups
 }
 
-// oneDecision checks that all parties get the same decision about a request, and that nod has stored
-// it. If several calls wait for a question, approvers get one decision about the question, and agents
-// one decision per call.
+// oneDecision checks that all parties get the same decision about a request, and that nod has stored this
+// decision. If several calls wait for a question, approvers get one decision about the question, and
+// agents get one decision for each call.
 func oneDecision(e *evidence) (found []violation) {
 	type told struct {
 		decision *schemas.Decision
@@ -124,7 +123,7 @@ func oneDecision(e *evidence) (found []violation) {
 	return found
 }
 
-// acknowledgedIsStored checks that nod has stored every decision that it returned for an answer, a
+// acknowledgedIsStored checks that nod has stored every decision that it has returned for an answer, a
 // withdrawal or an ask.
 func acknowledgedIsStored(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
@@ -140,16 +139,16 @@ func acknowledgedIsStored(e *evidence) (found []violation) {
 	return found
 }
 
-// toldIn reports whether a record that names d's request stores a decision with d's outcome.
-// The record may belong to another call: calls that wait together share one record.
+// toldIn reports whether a record that names d's request has a decision with d's outcome. It may be the
+// record of another call, because calls that wait together share one record.
 func (e *evidence) toldIn(d *schemas.Decision) bool {
 	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
 		return r.Decision != nil && r.Decision.Outcome == d.Outcome
 	})
 }
 
-// refusedIsNotStored checks that the stored decision is not from an answer that nod has refused
-// permanently.
+// refusedIsNotStored checks that no stored decision comes from an answer that nod has permanently
+// refused.
 func refusedIsNotStored(e *evidence) (found []violation) {
 	answers := by(e.Events, func(ev *event) string {
 		if ev.Op != opAnswer && ev.Op != opPress {
@@ -160,7 +159,7 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	for _, all := range answers {
 		ev := all[0]
 		if len(all) > 1 || ev.unknown() || ev.Err == nil {
-			continue // another answer of the same approver may be the stored decision
+			continue // the stored decision may come from another answer of the same approver
 		}
 		d := e.Stored.decision(ev.key())
 		if d != nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who && ev.told() == nil {
@@ -170,9 +169,8 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	return found
 }
 
-// afterDeadline checks three guarantees in broker time. No request is allowed at or after its
-// deadline. No answer that was sent after the deadline allows a request. No request times out before
-// its deadline.
+// afterDeadline checks three guarantees in broker time. No request is allowed at or after its deadline.
+// No answer allows a request if it was sent after the deadline. No request times out before its deadline.
 func afterDeadline(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		var deadline time.Time
@@ -200,8 +198,8 @@ func afterDeadline(e *evidence) (found []violation) {
 	return found
 }
 
-// afterRevocation checks that a revoked standing answer allows no call that was asked after nod had
-// acknowledged the revocation.
+// afterRevocation checks the calls that were asked after nod had acknowledged the revocation of a
+// standing answer. The standing answer must allow none of them.
 func afterRevocation(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {
@@ -223,9 +221,9 @@ func begunAfter(events []*event, ev *event, at time.Duration) bool {
 	return i >= 0 && events[i].Call > at
 }
 
-// afterFreeze checks the effect of a freeze after all engines have acknowledged it. Before a thaw
-// begins, no request of the frozen session may be allowed. The requests that were pending at the time
-// of the freeze must never be allowed.
+// afterFreeze checks freezes that all engines have acknowledged. From the acknowledgement until a thaw
+// begins, no request of the frozen session may be allowed. The requests that were pending at the freeze
+// may never be allowed.
 func afterFreeze(e *evidence) (found []violation) {
 	sessions := by(e.Events, func(ev *event) string { return ev.Session })
 	for _, events := range sessions {
@@ -267,8 +265,8 @@ func frozen(events []*event, freeze *event) (found []violation) {
 	return found
 }
 
-// settledBy returns the time at which the effects of an event must be visible. It is the time of the
-// event plus bound. If there is a fault in between, it is the end of the fault plus bound.
+// settledBy returns the time by which the effects of an event must be visible: the time of the event plus
+// bound or, if there is a fault in this time, the end of the fault plus bound.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
 	until := at + bound
 	for _, f := range e.Faults {

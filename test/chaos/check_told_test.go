@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decidedAt returns the earliest time at which a party got the decision about the request of events.
-// known is false if no party got it.
+// decidedAt returns the earliest time at which some party got the decision about the request of these
+// events. known is false if no party got it.
 func decidedAt(events []*event) (at time.Duration, known bool) {
 	at = never
 	for _, ev := range events {
@@ -22,7 +22,7 @@ func decidedAt(events []*event) (at time.Duration, known bool) {
 	return at, known
 }
 
-// endedAt returns the earliest time at which a party got the stored decision of a question. The
+// endedAt returns the earliest time at which some party got the stored decision of a question. This
 // decision may have the id of any call that waits for the question.
 func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known bool) {
 	at = never
@@ -38,8 +38,8 @@ func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known 
 	return at, known
 }
 
-// everythingDelivered checks that each operation returns within the time bound. For a wait for a
-// decision, the time starts at the decision.
+// everythingDelivered checks that each operation returns within the time bound. If an operation waits for
+// a decision, its time starts at the decision.
 func everythingDelivered(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		decided, known := decidedAt(events)
@@ -48,11 +48,11 @@ func everythingDelivered(e *evidence) (found []violation) {
 			switch ev.Op {
 			case opHear:
 				if !known {
-					continue // the request has no decision
+					continue // nobody got a decision about the request
 				}
 				since = max(since, decided)
 			case opAsk:
-				if ev.Who == "nod ask" { // nod ask returns with the decision instead of the receipt
+				if ev.Who == "nod ask" { // nod ask returns the decision and not the receipt
 					if !known {
 						continue
 					}
@@ -77,9 +77,9 @@ func untilWhen(at time.Duration) string {
 	return "heard at " + at.String()
 }
 
-// nothingLost checks the requests that nod has acknowledged as pending. Each must be stored. If it is
-// still pending, it must be in the list of pending requests. If it is decided, its asker must have got
-// the decision.
+// nothingLost checks the requests that nod has acknowledged as pending. Each of them must be stored. A
+// request that is still pending must be in the list of pending requests. The asker of a decided request
+// must have got the decision.
 func nothingLost(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
@@ -107,8 +107,8 @@ func nothingLost(e *evidence) (found []violation) {
 	return found
 }
 
-// listed reports whether the list of pending requests contains a request, or the question that the
-// request joined.
+// listed reports whether the list of pending requests contains a request, or the question that this
+// request has joined.
 func (e *evidence) listed(records []schemas.Record, key string) bool {
 	if e.Stored.Pending[key] {
 		return true
@@ -141,7 +141,7 @@ func everythingShown(e *evidence) (found []violation) {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
 		raw, own := e.Stored.Raw[key]
 		if i < 0 || !own || strings.Contains(raw, `"joined":`) {
-			continue // nod decided the request at once, or showed it as a waiter of another question
+			continue // either nod decided the request at once, or it showed the request only as a waiter of another question
 		}
 		opened := events[i].Return
 		decided, known := e.endedAt(key, groups[events[0].Group])
@@ -157,10 +157,10 @@ func everythingShown(e *evidence) (found []violation) {
 			}
 			late := shown
 			if crowds[events[0].Group] > 1 && shown != never {
-				late = 0 // the call may have joined another question first
+				late = 0 // the call may first have joined another question
 			}
 			if shown == never && known && decided <= e.settledBy(opened) && e.settledBy(opened) > opened+bound {
-				continue // a fault delayed the views for this viewer until the request was decided
+				continue // until the decision, a fault delayed the views of this viewer
 			}
 			if until := e.settledBy(opened); min(late, e.End) > until {
 				found = append(found, violates(key, "%s was not shown it within the bound: pending at %.4f, %s", who, opened.Seconds(), untilWhen(shown)))
@@ -173,18 +173,18 @@ func everythingShown(e *evidence) (found []violation) {
 	return found
 }
 
-// repeated is the start of a Telegram message about a question that the chat may already contain.
+// repeated begins a Telegram message about a question that the chat may already contain.
 const repeated = "(Sent again:"
 
-// hasAnswerButtons reports whether a person can answer the message with a button.
+// hasAnswerButtons reports whether the message has a button with which a person can answer.
 func hasAnswerButtons(m telegramtest.Message) bool {
 	return slices.ContainsFunc(m.Buttons, func(b telegramtest.Button) bool {
 		return strings.Contains(b.Text, "Allow once") || strings.Contains(b.Text, "Deny")
 	})
 }
 
-// phoneIsUpToDate checks that a second message about a question is marked as a repetition, and that
-// messages about decided questions have no answer buttons.
+// phoneIsUpToDate checks that a second message about a question is marked as a repetition. It also checks
+// that messages about decided questions have no answer buttons.
 func phoneIsUpToDate(e *evidence) (found []violation) {
 	messages := map[string][]telegramtest.Message{}
 	for _, m := range e.Phone {
@@ -211,8 +211,8 @@ func phoneIsUpToDate(e *evidence) (found []violation) {
 	return found
 }
 
-// allOf summarizes messages: the id, the original first line, the present first line, and the number
-// of buttons.
+// allOf describes messages by their ids, their original and present first lines, and the numbers of their
+// buttons.
 func allOf(messages []telegramtest.Message) string {
 	var all []string
 	for _, m := range messages {
@@ -223,7 +223,7 @@ func allOf(messages []telegramtest.Message) string {
 	return strings.Join(all, "; ")
 }
 
-// rulesHold checks that requests to which a rule applies have the outcome of the rule.
+// rulesHold checks that each request to which a rule applies has the outcome of the rule.
 func rulesHold(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if outcome, known := ruled[ev.Group]; known && ev.Op == opAsk && ev.Decision != nil && ev.Decision.Outcome != outcome {

@@ -18,21 +18,21 @@ const (
 	workers = 2
 )
 
-// cluster consists of three nats-servers with three replicas of every stream, three engines, and two
-// Telegram workers, each as a process. Every connection to a server uses a way, which is a network
-// path that a fault can cut.
+// cluster is three nats-servers with three replicas of every stream, three engines, and two Telegram
+// workers. Each of them is a process. Each connection to a server uses a way, which is a network path
+// that a fault can cut.
 type cluster struct {
 	*site
 	servers [servers]*process
 	engines [engines]*process
 	workers [workers]*process
 
-	ports  [servers]int   // the client ports of the servers; connections to them do not use ways
-	routes [servers]int   // the ports of the servers for other servers
-	net    *namespaces    // the private network; nil if proxies are the network paths
-	disks  []func() error // functions that unmount the disks of the servers
-	// ways contains the network paths, by client and then by server. The clients are "n0" to "n2" for
-	// connections between servers, "engine0" to "engine2", "workers", "agents" and "people".
+	ports  [servers]int   // the servers' client ports; connections to them use no way
+	routes [servers]int   // the servers' ports for other servers
+	net    *namespaces    // the private network; nil if the ways are proxies
+	disks  []func() error // functions that unmount the servers' disks
+	// ways has the network paths, by client and then by server. The clients "n0" to "n2" are the other
+	// servers. The other clients are "engine0" to "engine2", "workers", "agents" and "people".
 	ways map[string][servers]way
 }
 
@@ -91,8 +91,8 @@ func (c *cluster) build(ctx context.Context) error {
 	return nil
 }
 
-// beginEngine starts an engine. If the engine ends because a server has not joined the cluster
-// yet, beginEngine starts the engine again, as a supervisor would.
+// beginEngine starts an engine. If the engine ends because a server has not yet joined the cluster,
+// beginEngine starts it again, as a supervisor would.
 func (c *cluster) beginEngine(ctx context.Context, p *process) error {
 	err := c.begin(ctx, p)
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -108,8 +108,8 @@ func (c *cluster) beginEngine(ctx context.Context, p *process) error {
 	return err
 }
 
-// clients lists the clients that have separate network paths to each server, without the servers
-// themselves.
+// clients lists the clients that have their own network path to each server. The servers are not among
+// them.
 func (c *cluster) clients() []string {
 	all := []string{"workers", "agents", "people"}
 	for n := range engines {
@@ -118,7 +118,8 @@ func (c *cluster) clients() []string {
 	return all
 }
 
-// lay finds free ports and creates the network paths: proxies, or roads between network namespaces.
+// lay finds free ports and makes the network paths. These are proxies, or roads between network
+// namespaces.
 func (c *cluster) lay() error {
 	free, err := c.reserve(2 * servers)
 	if err != nil {
@@ -174,8 +175,8 @@ func (c *cluster) host(n int) string {
 	return "127.0.0.1"
 }
 
-// args returns a command line that runs a client's command in the client's network namespace. If
-// the cluster uses no namespaces, it returns the command unchanged.
+// args returns a command line that runs a command in the client's network namespace. Without namespaces
+// it returns the command unchanged.
 func (c *cluster) args(who string, args ...string) []string {
 	if c.net == nil {
 		return args
@@ -183,9 +184,8 @@ func (c *cluster) args(who string, args ...string) []string {
 	return append(c.net.in(who), args...)
 }
 
-// config returns the configuration of one server. The server connects to other servers over the
-// network paths. It does not advertise its address, because clients would connect to that address
-// directly.
+// config returns the configuration of one server. The server connects to the other servers over ways. It
+// does not advertise its address, because clients would then connect to it without a way.
 func (c *cluster) config(n int, accounts string) string {
 	var routes []string
 	for to, way := range c.ways[fmt.Sprint("n", n)] {
@@ -214,7 +214,7 @@ func (c *cluster) server(n int) *process {
 	}
 }
 
-// answers waits until a NATS server answers at this address.
+// answers waits until a NATS server replies at this address.
 func answers(ctx context.Context, addr string) error {
 	return every(ctx, 20*time.Millisecond, func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
@@ -223,7 +223,7 @@ func answers(ctx context.Context, addr string) error {
 		}
 		defer conn.Close()
 		var hello [4]byte
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // fails only for a closed connection, and then Read fails too
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // SetReadDeadline fails only on a closed connection, on which Read fails too
 		_, err = conn.Read(hello[:])
 		return err == nil && string(hello[:]) == "INFO"
 	})
@@ -253,7 +253,7 @@ func (c *cluster) engine(n int) *process {
 	}
 }
 
-// program returns the arguments that run a nod command. With the flag -keep, the command logs more.
+// program returns the arguments that run a nod command. If the flag -keep is set, the command logs more.
 func (c *cluster) program(name string) []string {
 	if *flagKeep != "" {
 		return []string{c.nod, name, "--verbose"}
@@ -283,7 +283,7 @@ func (c *cluster) command(client, key string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// mount gives each server a separate disk of this size in bytes.
+// mount gives each server a disk of its own. size is the size of each disk in bytes.
 func (c *cluster) mount(bytes int) error {
 	for n := range servers {
 		unmount, err := smallDisk(c.store(n), bytes)

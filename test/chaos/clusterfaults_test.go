@@ -46,8 +46,8 @@ func (c *cluster) stops() []fault {
 	}
 }
 
-// slowDisk returns a fault that suspends a server for 200 to 800 ms again and again, as if every sync
-// to its disk took that long.
+// slowDisk returns a fault that suspends a server again and again, for 200 to 800 ms each time, as if
+// each sync to its disk took so long.
 func (c *cluster) slowDisk() fault {
 	return fault{"a slow server", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := c.led(ctx, rng)
@@ -68,7 +68,7 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits returns network faults: partitions and, if proxies are the network paths, delays.
+// splits returns the network faults: partitions and, if the network paths are proxies, delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
@@ -86,8 +86,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split returns a fault that cuts connections. target chooses n, the number of a server or an engine.
-// The function ways returns the connections of n to cut.
+// split returns a fault that cuts network paths. The function target chooses a number n, of a server or
+// of an engine, and the function ways returns the paths of n that are cut.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -111,8 +111,8 @@ func (c *cluster) far() fault {
 	}}
 }
 
-// target chooses a server and returns its number. In one of three cases it chooses any server,
-// otherwise the leader of a random stream or consumer.
+// target chooses a server and returns its number. In one of three cases it chooses any server. Otherwise
+// it chooses the leader of a random stream or consumer.
 func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
 	any, what := rng.IntN(3*servers), led[rng.IntN(len(led))]
 	if any < servers {
@@ -123,7 +123,7 @@ func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
 	return c.leader(found, what)
 }
 
-// routesOf returns the network paths, in both directions, between a server and the other servers.
+// routesOf returns the network paths between a server and the other servers, in both directions.
 func (c *cluster) routesOf(n int) (ways []way) {
 	for other := range servers {
 		if other != n {
@@ -136,14 +136,14 @@ func (c *cluster) routesOf(n int) (ways []way) {
 // clientsOf returns the network paths from clients to a server.
 func (c *cluster) clientsOf(n int) (ways []way) {
 	for who, all := range c.ways {
-		if len(who) > 2 { // skip the servers n0 to n2
+		if len(who) > 2 { // skip n0 to n2, which are servers
 			ways = append(ways, all[n])
 		}
 	}
 	return ways
 }
 
-// cut cuts network paths until end is called.
+// cut cuts network paths until the function end is called.
 func cut(ways []way) (end func(context.Context) error, err error) {
 	for _, w := range ways {
 		err = errors.Join(err, w.sever())
@@ -170,7 +170,7 @@ func (c *cluster) rolling() []fault {
 	}}}
 }
 
-// settles waits, for 20 s at most, until every stream and consumer has a leader again.
+// settles waits until every stream and consumer has a leader again, at most for 20 s.
 func (c *cluster) settles(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -179,8 +179,8 @@ func (c *cluster) settles(ctx context.Context) {
 	}
 }
 
-// clocks returns faults that step the wall clock of one process by up to ten minutes. At its end, a
-// fault steps the clock back.
+// clocks returns faults that step the wall clock of one process by up to ten minutes. When such a fault
+// ends, it steps the clock back.
 func (c *cluster) clocks() []fault {
 	step := func(name string, pick picks) fault {
 		return fault{name, [2]time.Duration{3 * time.Second, 12 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
@@ -195,8 +195,8 @@ func (c *cluster) clocks() []fault {
 	return []fault{step("the clock of an engine steps", oneOf(c.engines[:])), step("the clock of a worker steps", oneOf(c.workers[:]))}
 }
 
-// fullDisks returns a fault that fills the disk of one server. At its end the fault restarts the
-// server, because a server that failed to write keeps its streams offline until a restart.
+// fullDisks returns a fault that fills the disk of one server. When it ends, it restarts the server,
+// because a server that has failed to write keeps its streams offline until a restart.
 func (c *cluster) fullDisks() []fault {
 	return []fault{{"a full disk", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -224,7 +224,7 @@ func fill(path string) error {
 	return nil
 }
 
-// crashes returns a fault that kills the process nod up, and with it the engine, the server and the
+// crashes returns a fault that kills the process nod up, which contains the engine, the server and the
 // worker.
 func (e *embedded) crashes() []fault {
 	kill := kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })

@@ -1,4 +1,4 @@
-// Package chaos tests nod under faults. It runs nod's processes and three nats-servers. Agents and
-// approvers act as the load, while processes are killed and suspended, the network is partitioned, and
-// clocks are stepped. Finally the tests check the complete history of all requests. See docs/chaos.md.
+// Package chaos tests nod under faults. It runs nod's processes and three nats-servers, with agents and
+// approvers as the load. Meanwhile it kills and suspends processes, partitions the network, and steps
+// clocks. Finally it checks the complete history of all requests. See docs/chaos.md.
 package chaos

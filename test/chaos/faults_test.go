@@ -11,22 +11,23 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// fault is a disturbance. The function begin starts it, and returns its target (what) and a function
-// that ends it. Both functions return only when the fault has begun or ended.
+// fault is a disturbance. The function begin starts the fault. It returns what the fault affects, and a
+// function that ends the fault. begin returns once the fault has begun, and the returned function once it
+// has ended.
 type fault struct {
 	name string
-	// lasts is the shortest and the longest duration of the fault.
+	// lasts has the shortest and the longest duration of the fault.
 	lasts [2]time.Duration
 	begin func(ctx context.Context, rng *rand.Rand) (end func(context.Context) error, what string, err error)
 }
 
-// schedule runs faults one after another until a deadline. rng determines their order, durations and
-// pauses. Each fault chooses its target when it begins.
+// schedule runs faults one after another until a deadline. rng determines the order, the durations and
+// the pauses of the faults. Each fault chooses what it affects when it begins.
 type schedule struct {
 	rng    *rand.Rand
 	faults []fault
 	gap    [2]time.Duration
-	after  func() // called at the end of each fault
+	after  func() // called when a fault ends
 	spans  []span
 }
 
@@ -34,13 +35,13 @@ func between(rng *rand.Rand, d [2]time.Duration) time.Duration {
 	return d[0] + time.Duration(rng.Int64N(int64(d[1]-d[0])+1))
 }
 
-// run runs faults until the deadline. It returns when the last fault has ended. If ctx ends first, it
-// returns ctx's error.
+// run runs faults until the deadline, and returns when the last fault has ended. If ctx ends first, run
+// returns the error of ctx.
 func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) error {
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
 		lasts = between(s.rng, f.lasts)
-		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // a separate random generator, so that the choices of a fault do not change later faults
+		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // a random generator of its own, so that the choices of one fault do not change later faults
 		if pauses(ctx, gap); ctx.Err() != nil || !time.Now().Before(deadline) {
 			return ctx.Err()
 		}
@@ -59,7 +60,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 		return fmt.Errorf("begin %s: %w", f.name, err)
 	}
 	pauses(ctx, lasts)
-	// End the fault even if ctx has ended: otherwise the fault would affect later tests.
+	// This ends the fault even if ctx has ended, because the fault would otherwise affect later tests.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := end(ending); err != nil {
@@ -72,10 +73,10 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 	return nil
 }
 
-// brief is the duration of most faults.
+// brief has the shortest and the longest duration of most faults.
 var brief = [2]time.Duration{1 * time.Second, 8 * time.Second}
 
-// kills returns a fault that kills a process. At its end the fault starts the process again.
+// kills returns a fault that kills a process. When the fault ends, it starts the process again.
 func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -86,11 +87,12 @@ func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)
 	}}
 }
 
-// Calls to Telegram during which a fault kills the caller.
+// During these calls to Telegram, a fault kills the calling worker.
 var (
 	// messageTaken is a call that Telegram executes, but whose reply no worker gets.
 	messageTaken = telegramtest.Fault{Method: "sendMessage", Done: true}
-	// messageUnedited is an edit that fails: the message does not get its buttons or its outcome.
+	// messageUnedited is an edit that fails. The message therefore does not get its buttons or its
+	// outcome.
 	messageUnedited = telegramtest.Fault{Method: "editMessageText"}
 )
 

@@ -19,52 +19,53 @@ const (
 	opHear     op = "hear"     // an asker waits; the result is the decision
 	opAnswer   op = "answer"   // an approver answers
 	opWithdraw op = "withdraw" // an agent withdraws a request
-	opDetach   op = "detach"   // an agent stops waiting and leaves its call open
+	opDetach   op = "detach"   // an agent stops waiting, and its call stays open
 	opRevoke   op = "revoke"   // an approver revokes a standing answer
 	opFreeze   op = "freeze"
 	opThaw     op = "thaw"
 	opShow     op = "show"  // an approver reads a request
 	opView     op = "view"  // a viewer shows a version of a request
-	opPress    op = "press" // an approver presses a button on the phone; there is no result
+	opPress    op = "press" // an approver presses a button on the phone; the event has no result
 )
 
-// event is one action of an agent or an approver, with its result. Call and Return are the times of
-// its start and end, counted from the start of the history on the monotonic clock of the test.
+// event is one action of an agent or an approver, with the action's result. Call is the time at which the
+// action began, and Return the time at which it ended. Both count from the start of the history, on the
+// monotonic clock of the test.
 type event struct {
 	Op      op
-	Story   string // the kind and the number of the story
+	Story   string // the kind and the number of the story that the event belongs to
 	Session string
 	ID      string
-	Who     string // the connection of the agent, or the name of the approver
+	Who     string // the agent's connection, or the approver's name
 	Call    time.Duration
-	Return  time.Duration // the constant never, if the action did not return
+	Return  time.Duration // the constant never if the action did not return
 
-	Pending  bool // the request is pending
+	Pending  bool // the result says that the request is pending
 	Deadline time.Time
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // identical calls have the same group, and so have all calls that one standing answer covers
+	Group   string // the same for identical calls, and for all calls that one standing answer covers
 	Option  string
 	Scope   schemas.Scope
-	Waiters int    // the number of calls in the answered prompt; at least 1
-	Grant   string // the standing answer to revoke
-	Lags    bool   // some engines had not confirmed the freeze
+	Waiters int    // the number of calls that the answered prompt counted; at least 1
+	Grant   string // the id of the standing answer to revoke
+	Lags    bool   // some engines have not confirmed the freeze
 }
 
-// never is the Return of an event that did not return.
+// never is the Return of an event whose action did not return.
 const never = time.Duration(1<<63 - 1)
 
 func (e *event) key() string { return schemas.Key(e.Session, e.ID) }
 
-// refused returns nod's error, or nil.
+// refused returns the error by which nod refused the action, or nil.
 func (e *event) refused() *schemas.Error {
 	var refused *schemas.Error
 	errors.As(e.Err, &refused)
 	return refused
 }
 
-// told returns the decision in the result or the error of the event, or nil.
+// told returns the decision in the event's result or error. It returns nil if there is none.
 func (e *event) told() *schemas.Decision {
 	if e.Decision != nil {
 		return e.Decision
@@ -75,15 +76,14 @@ func (e *event) told() *schemas.Decision {
 	return nil
 }
 
-// The method about reports whether the event or its decision belongs to a request.
+// The method about reports whether the event, or its decision, is about a request.
 func (e *event) about(key string) bool {
 	d := e.told()
 	return e.ID != "" && e.key() == key || d != nil && schemas.Key(d.SessionID, d.PendingID) == key
 }
 
-// unknown reports whether the outcome of the event is unknown. It is unknown if the action did not
-// return, or if nod was unavailable or did not reply in time. The outcome of a press is always
-// unknown.
+// unknown reports whether the outcome of the event is unknown, because the action did not return, nod was
+// unavailable, or nod did not reply in time. The outcome of a press is always unknown.
 func (e *event) unknown() bool {
 	if e.Return == never || e.Op == opPress {
 		return true
@@ -143,8 +143,8 @@ func newHistory() *history { return &history{began: time.Now()} }
 
 func (h *history) now() time.Duration { return time.Since(h.began) }
 
-// begin records the start of an event. It returns a function that records the end. An event without an
-// end stays in the history without a Return.
+// begin records the start of an event and returns a function that records its end. An event whose end is
+// not recorded stays in the history without a Return.
 func (h *history) begin(e event) (end func(change func(*event))) {
 	e.Call, e.Return = h.now(), never
 	kept := &e
@@ -160,7 +160,7 @@ func (h *history) begin(e event) (end func(change func(*event))) {
 	}
 }
 
-// sorted returns a copy of the events in the order of their start times.
+// sorted returns a copy of the events, in the order in which they began.
 func (h *history) sorted() []*event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,7 +173,7 @@ func (h *history) sorted() []*event {
 	return all
 }
 
-// span is the time of one fault.
+// span is the time of one fault, from its begin to its end.
 type span struct {
 	Name       string
 	Begin, End time.Duration

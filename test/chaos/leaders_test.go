@@ -13,15 +13,15 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// led lists the streams and consumers of the cluster. Each has its own leader. A consumer is written
-// as "stream.consumer".
+// led lists the streams and consumers of the cluster, each of which has a leader. A consumer is written
+// "stream.consumer".
 var led = []string{
 	"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings", "KV_shown_prompts", "permission_prompts", "permission_log",
 	"KV_pending_permissions.nod-outbox", "KV_pending_permissions.nod-clock", "permission_prompts.telegram",
 }
 
 // api sends a JetStream API request with the owner's key. It connects to the servers' client ports
-// directly, so that cuts of network paths do not affect it.
+// directly, so that cut network paths do not affect it.
 func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(c.keys().Path(id))
@@ -46,8 +46,8 @@ func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	return json.Unmarshal(msg.Data, into)
 }
 
-// leader returns the number of the server that leads a stream or a consumer. If ctx ends before any
-// server reports a leader, it returns 0.
+// leader returns the number of the server that leads a stream or a consumer. If no server reports a
+// leader before ctx ends, leader returns 0.
 func (c *cluster) leader(ctx context.Context, what string) int {
 	subject := "STREAM.INFO." + what
 	if stream, consumer, ok := strings.Cut(what, "."); ok {
@@ -67,7 +67,6 @@ func (c *cluster) leader(ctx context.Context, what string) int {
 	return n
 }
 
-// led returns the process of a server that target has chosen.
 func (c *cluster) led(ctx context.Context, rng *rand.Rand) (*process, error) {
 	return c.servers[c.target(ctx, rng)], nil
 }

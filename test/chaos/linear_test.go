@@ -9,17 +9,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The model of a request's record is a register. The register is empty while the request is
-// pending, and then contains the decision forever. An operation reads the register, writes it
-// if it is empty (an answer, a withdrawal, a rule), or has an unknown outcome.
+// The model of a request's record is a register. While the request is pending, the register is empty.
+// Afterwards it contains the decision forever. An operation reads the register, or has an unknown
+// outcome. An answer, a withdrawal and a rule also write an empty register.
 type (
-	// effect is the effect of one operation on the register, as far as the operation's result shows
-	// it.
+	// effect is what one operation did to the register, as far as the operation's result shows it.
 	effect struct {
-		reads  string // the decision in the result
-		empty  bool   // the result says that the request is pending
-		writes bool   // the operation itself made the decision in its result
-		maybe  string // the decision that the operation may have made, if its outcome is unknown
+		reads  string // the decision in the operation's result
+		empty  bool   // according to the result, the request is pending
+		writes bool   // the operation itself has made the decision in its result
+		maybe  string // for an operation with an unknown outcome, the decision that it may have made
 	}
 	register = string
 )
@@ -42,9 +41,9 @@ var recordModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// linearizable checks that there is an order of the operations on a request, compatible with their
-// start and end times, in which each operation reads the latest value. It skips detached calls. It
-// also skips requests with identical calls, because these share a decision.
+// linearizable checks that the operations on a request have an order in which each of them reads the
+// latest value, and which agrees with the times at which they began and ended. It skips detached calls.
+// It also skips requests with identical calls, because these share a decision.
 func linearizable(e *evidence) (found []violation) {
 	members := map[string]map[string]bool{}
 	for _, ev := range e.Events {
@@ -77,7 +76,7 @@ func hasOp(events []*event, what op) bool {
 }
 
 // operations converts the events of one request to operations of the model. If a deadline or a rule
-// decided the request, it adds an operation for that decision.
+// decided the request, it adds an operation that makes this decision.
 func operations(events []*event, final *schemas.Decision) (ops []porcupine.Operation) {
 	add := func(ev *event, e effect) {
 		end := int64(ev.Return)
@@ -88,7 +87,7 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	}
 	for _, ev := range events {
 		if ev.Op == opView {
-			continue // a view may be late, so it does not read the current value
+			continue // a view may come late, and so need not show the current value
 		}
 		if e, known := effectOf(ev, final); known {
 			add(ev, e)
@@ -100,8 +99,8 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	return ops
 }
 
-// effectOf returns the effect of an event. known is false if the result, such as a refusal
-// without a decision, does not show the state of the register.
+// effectOf returns the effect of an event. known is false if the event's result does not show the state
+// of the register, for example a refusal without a decision.
 func effectOf(ev *event, final *schemas.Decision) (e effect, known bool) {
 	d := ev.told()
 	if d != nil && schemas.Key(d.SessionID, d.PendingID) != ev.key() {

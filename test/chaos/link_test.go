@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cut link keeps the bytes that are sent through it. It delivers them when the cut ends.
+// A cut link keeps the bytes that are sent through it, and delivers them when the cut ends.
 func TestACutLinkDeliversItsBytesOnceRestored(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

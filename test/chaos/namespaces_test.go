@@ -12,12 +12,12 @@ import (
 )
 
 // namespaces is a private network with a network namespace for each server and each engine. A bridge
-// connects them to the machine's own namespace, in which the tests, the Telegram server and the
-// workers run. The network needs root, and has no route to other networks.
+// connects them to the machine's own namespace, in which the tests, the Telegram server and the workers
+// run. The network has no route to other networks. It needs root.
 type namespaces struct {
-	prefix string // the prefix in the names of all namespaces and links; contains the id of this process
+	prefix string // begins the names of all namespaces and links; contains the id of this process
 	subnet string
-	hosts  map[string]int // the last number in the address of each namespace
+	hosts  map[string]int // the last number of each namespace's address
 
 	mu     sync.Mutex
 	holes  map[string]int // the number of cuts on each route
@@ -55,12 +55,12 @@ func newNamespaces(inside []string) (*namespaces, error) {
 
 // sweepNamespaces removes the namespaces of earlier test processes that were killed.
 func sweepNamespaces() {
-	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error the list is empty
+	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error the list is empty, and nothing is removed
 	for line := range strings.Lines(string(listed)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int
 		if _, err := fmt.Sscanf(name, "nch%d-", &pid); err == nil && syscall.Kill(pid, 0) != nil {
-			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // fails if another test process removes them too
+			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // the commands fail if another test process removes the same namespace
 		}
 	}
 }
@@ -76,8 +76,8 @@ func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
 
 func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
 
-// The method in returns the prefix of a command line that runs the command in a namespace. For
-// the machine's own namespace it returns nil.
+// The method in returns the words that begin a command line to run it in a namespace. For the machine's
+// own namespace it returns nil.
 func (n *namespaces) in(who string) []string {
 	if _, inside := n.hosts[who]; !inside {
 		return nil
@@ -93,8 +93,8 @@ func (n *namespaces) close() error {
 	return errors.Join(errs...)
 }
 
-// hole cuts the route from one namespace to another, or ends a cut. The route works again after the
-// end of the last cut.
+// hole begins or ends a cut of the route from one namespace to another. After several cuts, the route
+// works again when all of them have ended.
 func (n *namespaces) hole(from, to string, cut bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// onPhone waits until Carl's phone shows a question with buttons. It returns a function that presses
-// the button with a given label.
+// onPhone waits until Carl's phone shows a question with buttons. It returns a function that presses the
+// button with a given label.
 func (s *story) onPhone(ctx context.Context, id string) (press func(words string), err error) {
 	var found telegramtest.Message
 	err = every(ctx, 100*time.Millisecond, func() (there bool) {
@@ -26,8 +26,8 @@ func (s *story) onPhone(ctx context.Context, id string) (press func(words string
 	}, err
 }
 
-// eyes contains the questions with buttons on Carl's phone, by request id. watch reads them from the
-// phone every 200 ms for all stories.
+// eyes has the questions with buttons on Carl's phone, by request id. The method watch reads them from
+// the phone every 200 ms, for all stories.
 type eyes struct {
 	mu        sync.Mutex
 	questions map[string]telegramtest.Message
@@ -55,7 +55,7 @@ func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
 	})
 }
 
-// requestOn returns the id of the request in a message.
+// requestOn returns the id of the request that a message is about.
 func requestOn(m telegramtest.Message) (id string, ok bool) {
 	_, rest, ok := strings.Cut(m.First, "Request: ")
 	id, _, _ = strings.Cut(rest, "\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scene is an invented history, with times in seconds, and invented stores.
+// scene is an invented history with invented stores. Its times are in seconds.
 type scene struct {
 	evidence
 	noon time.Time // the broker's time at the start of the history
@@ -27,8 +27,8 @@ func newScene() *scene {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// does adds an event about the request with this id and group. from and to are its start and end in
-// seconds. If to is 0, the event has no end.
+// does adds an event about the request with this id and group. from is the second at which the event
+// begins, and to the second at which it ends. If to is 0, the event has no end.
 func (s *scene) does(what op, who, id, group string, from, to float64, change ...func(*event)) *event {
 	ev := &event{Op: what, Story: "planted-1", Session: "S", ID: id, Who: who, Group: group, Call: seconds(from), Return: seconds(to)}
 	if to == 0 {
@@ -51,8 +51,8 @@ func lags(ev *event)                           { ev.Lags = true }
 func rejects(ev *event)                        { ev.Option = "reject_once" }
 func returns(d *schemas.Decision) func(*event) { return func(ev *event) { ev.Decision = d } }
 
-// decided returns a decision about a request. name is the approver who made it. "" means that the
-// deadline decided, "ada" the agent, and "rule" a rule.
+// decided returns a decision about a request. name is the approver who made it, or "" for the deadline,
+// "ada" for the agent, and "rule" for a rule.
 func (s *scene) decided(id, decision string, outcome schemas.Outcome, name string, at float64) *schemas.Decision {
 	d := &schemas.Decision{
 		SessionID: "S", PendingID: id, DecisionID: decision, Outcome: outcome, By: schemas.By{Kind: schemas.ByHuman, Name: name}, DecidedAt: s.noon.Add(seconds(at)),
@@ -68,8 +68,8 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores the record of the request with this id. d is the decision, or nil. others are the ids
-// of other calls that wait for the decision.
+// keeps stores the record of the request with this id. d is its decision, or nil. others are the ids of
+// other calls that wait for the decision.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}
@@ -85,7 +85,7 @@ func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	s.Stored.Pending["S."+id] = d == nil
 }
 
-// asks adds the events of an agent that asks, and of both viewers that show the request.
+// asks adds the events of an agent that asks, and of both viewers, which show the request.
 func (s *scene) asks(id, group string, from float64) {
 	s.does(opAsk, "ada0", id, group, from, from+0.1, pending)
 	s.shows(id, from+0.2, nil)
@@ -108,7 +108,7 @@ func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	return d
 }
 
-// planted lists histories. Each breaks one guarantee, and names the check that must find the
+// planted lists histories. Each of them breaks one guarantee, and names the check that must find this
 // violation.
 var planted = []struct {
 	check, what string
@@ -204,7 +204,7 @@ var planted = []struct {
 		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
 		for _, ev := range s.Events {
 			if d := ev.Decision; d != nil {
-				d.DecidedAt = s.noon.Add(seconds(1.8)) // as if the engine's clock were behind
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // a time before the answer, as if the engine's clock were behind
 			}
 		}
 	}},
@@ -233,7 +233,7 @@ var planted = []struct {
 	}},
 	{"frozen", "answered while it is frozen, and allowed", func(s *scene) {
 		s.does(opFreeze, "Ann", "", "", 1, 1.95)
-		s.plainly("a", "g", 1.5) // the agent asks before the freeze is acknowledged
+		s.plainly("a", "g", 1.5) // the agent asks before all engines have acknowledged the freeze
 		s.does(opThaw, "Carl", "", "", 30, 30.1)
 	}},
 	{"delivered", "an agent gets its decision too late", func(s *scene) {
@@ -313,7 +313,7 @@ var planted = []struct {
 	}},
 }
 
-// Each check must find a violation that was planted for it. A check that cannot fail would prove
+// Each check must find a violation that was planted for it, because a check that cannot fail would prove
 // nothing.
 func TestEachPlantedViolationIsFound(t *testing.T) {
 	found := map[string]bool{}

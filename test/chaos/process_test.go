@@ -21,7 +21,7 @@ import (
 // concurrently.
 type process struct {
 	name  string
-	dir   string // the directory of its log and its clock file
+	dir   string // the directory of the process's log and clock file
 	args  []string
 	env   []string
 	ready func(ctx context.Context, firstLine <-chan string) error
@@ -31,7 +31,7 @@ type process struct {
 	paused bool
 }
 
-// clock returns the path of the file that sets the wall clock of a stepped program; see clockFile.
+// clock returns the path of the process's clock file (see clockFile).
 func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") }
 
 func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
@@ -62,8 +62,8 @@ func (p *process) start(ctx context.Context) error {
 			first <- line
 		}
 		close(first)
-		_, _ = io.Copy(io.Discard, lines) // read until the process ends
-		_ = cmd.Wait()                    // fails for a process that was killed
+		_, _ = io.Copy(io.Discard, lines) // the output is read until the process ends
+		_ = cmd.Wait()                    // Wait fails if the process was killed
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false
 	if err := p.ready(ctx, first); err != nil {
@@ -72,8 +72,8 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
-// says returns a function for the field ready. The function waits for the first line of output and
-// requires that it contains words.
+// says returns a function for the field ready. The function waits for the first line of output, and fails
+// if the line does not contain these words.
 func says(words string) func(context.Context, <-chan string) error {
 	return func(ctx context.Context, first <-chan string) error {
 		select {
@@ -105,7 +105,7 @@ func (p *process) kill() error {
 	return err
 }
 
-// stop sends SIGTERM. If the process has not ended after 30 seconds, stop kills it.
+// stop sends SIGTERM. If the process still runs after 30 seconds, stop kills it.
 func (p *process) stop() error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *process) stop() error {
 func (p *process) pause() error  { p.paused = true; return p.signal(syscall.SIGSTOP) }
 func (p *process) resume() error { p.paused = false; return p.signal(syscall.SIGCONT) }
 
-// running reports whether the process has not ended.
+// running reports whether the process has not ended yet.
 func (p *process) running() bool {
 	select {
 	case <-p.ended:
@@ -140,7 +140,7 @@ func (p *process) said() string {
 	return string(log[max(0, len(log)-4000):])
 }
 
-// step sets how far the wall clock of a stepped program is ahead. 0 ends the step.
+// step sets how far the wall clock of a stepped program is ahead. 0 sets the right time again.
 func (p *process) step(by time.Duration) error {
 	return os.WriteFile(p.clock(), []byte(strconv.Itoa(int(by/time.Second))), 0o600)
 }

@@ -10,36 +10,36 @@ import (
 // way is the network path from one kind of client to one server.
 type way interface {
 	addr() string
-	// sever cuts the path in both directions, without notice to the two sides. mend ends the cut.
+	// sever cuts the path in both directions. Neither side is told. mend ends the cut.
 	sever() error
 	mend() error
-	slow(time.Duration) // delays each packet by this time
+	slow(time.Duration) // slow delays each packet by this time
 	close() error
 }
 
-// link is a network path through a TCP proxy on loopback, between one kind of client and one
-// server. A cut link loses no bytes: they wait in the proxy, as they wait in the kernel of a
-// sender whose packets are lost. A link is safe for concurrent use.
+// link is a network path from one kind of client to one server, through a TCP proxy on loopback. A cut
+// link loses no bytes. The bytes wait in the proxy, as they wait in the sender's kernel if packets are
+// lost. A link is safe for concurrent use.
 type link struct {
 	listener net.Listener
 	target   string
 
 	mu    sync.Mutex
-	cut   time.Time // start of the cut; zero if there is none
+	cut   time.Time // when the current cut began; zero if there is none
 	delay time.Duration
-	whole chan struct{} // closed while the link is not cut
+	whole chan struct{} // closed while there is no cut
 	wires map[*wire]struct{}
 }
 
 type wire struct {
 	link  *link
 	ends  [2]net.Conn
-	stuck time.Time // no bytes pass until this time, even if the link is not cut
+	stuck time.Time // no bytes pass before this time, even without a cut
 	once  sync.Once
 }
 
-// backoff returns how long a connection stays silent after the end of a cut of this duration. TCP
-// retransmits after 200 ms and doubles the wait each time, so the silence may be as long as the cut.
+// backoff returns how long a connection stays silent after a cut of this duration. TCP retransmits after
+// 200 ms and then doubles each wait, so the silence may be as long as the cut.
 func backoff(cut time.Duration) time.Duration {
 	const first = 200 * time.Millisecond
 	again := first
@@ -66,19 +66,19 @@ func (l *link) accept() {
 	for {
 		from, err := l.listener.Accept()
 		if err != nil {
-			return // l is closed
+			return // the listener is closed
 		}
 		go l.connect(from)
 	}
 }
 
-// connect waits until the link is not cut, connects to the server and forwards bytes. If it cannot
-// connect to the server, it closes the client's connection.
+// connect waits until the link is not cut. It then connects to the server and forwards bytes. If it
+// cannot connect to the server, it closes the client's connection.
 func (l *link) connect(from net.Conn) {
 	l.wait(nil)
 	to, err := net.DialTimeout("tcp", l.target, 5*time.Second)
 	if err != nil {
-		_ = from.Close() // the client connects again
+		_ = from.Close() // the client then connects again
 		return
 	}
 	w := &wire{link: l, ends: [2]net.Conn{from, to}}
@@ -89,8 +89,8 @@ func (l *link) connect(from net.Conn) {
 	go w.carry(to, from)
 }
 
-// wait blocks while the link is cut, then until the time in w.stuck, and then for the link's delay. w
-// may be nil.
+// wait waits for the end of a cut, then for the time w.stuck, and then for the link's delay. w may be
+// nil.
 func (l *link) wait(w *wire) {
 	for {
 		l.mu.Lock()
@@ -127,7 +127,7 @@ func (w *wire) carry(from, to net.Conn) {
 			}
 		}
 		if err != nil {
-			w.link.wait(w) // the cut also delays the close, because TCP sends it as a packet
+			w.link.wait(w) // a cut delays the close of a connection too, because TCP sends the close as a packet
 			return
 		}
 	}
@@ -135,7 +135,7 @@ func (w *wire) carry(from, to net.Conn) {
 
 func (w *wire) close() {
 	w.once.Do(func() {
-		_, _ = w.ends[0].Close(), w.ends[1].Close() // fails if the connection is closed already
+		_, _ = w.ends[0].Close(), w.ends[1].Close() // Close fails if the connection is already closed
 		w.link.mu.Lock()
 		delete(w.link.wires, w)
 		w.link.mu.Unlock()
@@ -167,7 +167,7 @@ func (l *link) mend() error {
 	return nil
 }
 
-// slow delays every packet by d. 0 ends the delay.
+// slow delays every packet by d. With 0 there is no delay.
 func (l *link) slow(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

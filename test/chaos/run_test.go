@@ -14,11 +14,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settleWithin is the time limit for the remaining stories after the end of the load and the faults.
+// settleWithin is the time limit for the remaining stories after the load and the faults have ended.
 const settleWithin = bound + 10*time.Second
 
 // endure runs stories under faults until the deadline. It then waits until the remaining stories have
-// ended and the viewers are up to date. It returns the evidence for the checks.
+// ended and the viewers are up to date, and returns the evidence for the checks.
 func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadline time.Time) (*evidence, error) {
 	loadCtx, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
@@ -40,7 +40,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	faults.after = func() { strands.Go(func() { w.afterFault(life) }) }
 	failed := faults.run(loadCtx, w.history, deadline)
 	if loadCtx.Err() != nil {
-		failed = nil // the schedule stopped because the load has ended
+		failed = nil // the load has ended, which stops the schedule
 	}
 	done := make(chan struct{})
 	go func() { strands.Wait(); close(done) }()
@@ -73,8 +73,8 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 // log prints the progress of a scenario if the flag -v is set.
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
-// tell runs one story to its end. seed and number determine the story. After 90 s tell stops
-// the story; the story's pending requests then stay unanswered.
+// tell runs one story to its end. seed and number determine the story. After 90 s tell stops the story,
+// and the story's pending requests stay unanswered.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0
@@ -97,7 +97,6 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 	}
 }
 
-// setActive records that a story has begun or ended.
 func (w *world) setActive(name string, begins bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +105,6 @@ func (w *world) setActive(name string, begins bool) {
 	}
 }
 
-// activeStories returns the names of the running stories.
 func (w *world) activeStories() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,12 +118,12 @@ func (w *world) requests() (n int) {
 	return len(w.groups)
 }
 
-// quiesce waits until the viewers of Ann and Bob show exactly the pending requests. It waits at most
+// quiesce waits until the viewers of Ann and Bob show exactly the pending requests. It waits at most for
 // the time bound.
 func (w *world) quiesce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	_ = every(ctx, 200*time.Millisecond, func() bool { // a check reports a viewer that takes longer than bound
+	_ = every(ctx, 200*time.Millisecond, func() bool { // after the time bound, a check reports the viewer
 		for _, p := range []*person{w.ann(), w.bob()} {
 			if open, err := p.lags(ctx); open || err != nil {
 				return false
@@ -156,13 +154,13 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 	return len(open) > 0, nil
 }
 
-// figures are a scenario's numbers for the table in docs/chaos.md.
+// figures are the numbers of a scenario in the table in docs/chaos.md.
 type figures struct {
 	requests, faults, violations int
-	p50, p99, worst              time.Duration // the time from an approver's answer until the asker has the decision
+	p50, p99, worst              time.Duration // the times from an approver's answer until the asker has the decision
 }
 
-// String formats the figures as a row of the table.
+// String returns the figures as a row of the table.
 func (f figures) String() string {
 	return fmt.Sprintf("%d | %d | %d | %s | %s | %s", f.requests, f.faults, f.violations, f.p50, f.p99, f.worst)
 }
@@ -192,10 +190,9 @@ func (e *evidence) figures(violations int) figures {
 	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
-// saidAt returns the time at which an approver sent the answer that made the decision in the
-// event heard. If no result contains that decision, it returns the time of the approver's last
-// answer before heard. If the approver sent no answer before heard, it returns the constant
-// never.
+// saidAt returns the time at which an approver sent the answer that made the decision in the event heard.
+// If no answer's result has this decision, it returns the time of the approver's last answer before
+// heard. If there is no such answer, it returns the constant never.
 func saidAt(group []*event, heard *event) time.Duration {
 	said := never
 	for _, ev := range group {
@@ -209,8 +206,7 @@ func saidAt(group []*event, heard *event) time.Duration {
 	return said
 }
 
-// story returns a text with the events of a violation's request or group, and with the faults in that
-// time.
+// story describes the events of a violation's request or group, and the faults in that time.
 func (e *evidence) story(v violation) string {
 	group, session := v.Key, ""
 	for _, ev := range e.Events {
@@ -224,7 +220,7 @@ func (e *evidence) story(v violation) string {
 	}
 	var lines []line
 	first, last := never, time.Duration(0)
-	viewed := map[string]bool{} // print only each viewer's first view of a state
+	viewed := map[string]bool{} // each viewer's first view of a state is enough
 	for _, ev := range e.Events {
 		if look := fmt.Sprint(ev.Who, ev.key(), ev.Decision == nil); ev.Op == opView {
 			if viewed[look] {
@@ -233,7 +229,8 @@ func (e *evidence) story(v violation) string {
 			viewed[look] = true
 		}
 		own := ev.about(v.Key) || v.Key == group && ev.Group == group
-		// Omit views of other requests. From other groups, keep only events about the whole session.
+		// The story leaves out views of other requests. Of other groups, it has only events about the
+		// whole session.
 		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {
 			lines = append(lines, line{ev.Call, ev.String()})
 			first = min(first, ev.Call)

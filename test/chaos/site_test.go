@@ -14,10 +14,10 @@ import (
 	"github.com/nodbus/nod/internal/testports"
 )
 
-// botToken is the bot's token for the Telegram server of the tests.
+// botToken is the token of nod's bot at the Telegram server of the tests.
 const botToken = "777:AAchaoschaoschaoschaoschaoschaoscha"
 
-// The approvers: Ann at the terminal, Bob on the web, Carl on Telegram.
+// The approvers are Ann at the terminal, Bob on the web, and Carl on Telegram.
 const (
 	ann    = "ann"
 	bob    = "bob"
@@ -25,9 +25,9 @@ const (
 	carlID = 4711
 )
 
-// place is the nod under test: a cluster, or one embedded nod.
+// place is the nod under test, which is a cluster or one embedded nod.
 type place interface {
-	// urls returns the server addresses for one kind of client, such as "agents" or "people".
+	// urls returns the servers' addresses for one kind of client, such as "agents" or "people".
 	urls(client string) string
 	keys() *roles.Keys
 	telegram() *telegramtest.Server
@@ -37,14 +37,13 @@ type place interface {
 	close() error
 }
 
-// site contains the fields that all places share: the programs, a directory, keys, and a Telegram
-// server.
+// site is the part that all places share: the programs, a directory, keys, and a Telegram server.
 type site struct {
 	programs
 	dir      string
 	holds    *roles.Keys
 	phone    *telegramtest.Server
-	running  []*process // all processes that were started, newest last
+	running  []*process // all processes that were started, the newest last
 	reserved []*testports.Reservation
 }
 
@@ -74,8 +73,8 @@ func (s *site) write(name, text string) error {
 
 func (s *site) key(name string) string { return filepath.Join(s.dir, "keys", name+".nk") }
 
-// settings returns the settings of every scenario. They do not limit open prompts, and contain rules
-// for two tools.
+// settings returns the settings of every scenario. They set no limit of open prompts, and have rules for
+// two tools.
 func (s *site) settings() string {
 	return fmt.Sprintf(`{
 		"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"], "open_prompts": 0, "notify_after_seconds": 1},
@@ -88,13 +87,13 @@ func (s *site) settings() string {
 	}`, ann, bob, carl, s.phone.URL(), filepath.Join(s.dir, "token"))
 }
 
-// begin starts a process and adds it to running.
+// begin starts a process, and adds it to the field running.
 func (s *site) begin(ctx context.Context, p *process) error {
 	s.running = append(s.running, p)
 	return p.start(ctx)
 }
 
-// reserve returns n free ports that no test gets before close.
+// reserve returns n free ports. No other test gets them before the function close is called.
 func (s *site) reserve(n int) ([]int, error) {
 	r, err := testports.Reserve(n)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reach is the group of calls that a standing answer covered before its revocation.
+// reach is the group of calls that a standing answer covered until its revocation.
 type reach struct {
 	story *story
 	group string
@@ -22,8 +22,9 @@ func (s *story) covered() schemas.Request {
 	return r
 }
 
-// standing: an approver allows a command with a standing answer, the agent asks for it a few times,
-// and the approver revokes the standing answer. Later calls must wait for an approver.
+// In the story standing, an approver allows a command with a standing answer, and the agent asks for the
+// command a few times. The approver then revokes the standing answer. Later calls must wait for an
+// approver.
 func (s *story) standing(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.covered())
 	who := s.someone()
@@ -50,7 +51,6 @@ func (s *story) standing(ctx context.Context) {
 	s.probes(ctx, askers, s.name)
 }
 
-// revokes: an approver ends a standing answer.
 func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAnswer) error {
 	end := s.begin(event{Op: opRevoke, Story: s.name, Session: s.session, Who: who.name, Group: s.name, Grant: g.GrantID})
 	err := who.desk.Revoke(ctx, g, who.userID)
@@ -58,7 +58,7 @@ func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAns
 	return err
 }
 
-// probes asks for n calls that the story's standing answer covers, over each connection in turn. It
+// probes asks for n calls that the story's standing answer covers, over one connection after another. It
 // withdraws the calls that are pending.
 func (s *story) probes(ctx context.Context, n int, group string) {
 	var calls []*asked
@@ -72,8 +72,8 @@ func (s *story) probes(ctx context.Context, n int, group string) {
 	}
 }
 
-// afterFault runs at the end of each fault. A server that has come back may lack revocations.
-// afterFault therefore asks for calls that the last three revoked standing answers covered.
+// afterFault runs when a fault ends. A server that has come back may lack revocations. afterFault
+// therefore asks for calls that the last three revoked standing answers covered.
 func (w *world) afterFault(ctx context.Context) {
 	w.mu.Lock()
 	last := w.revoked[max(0, len(w.revoked)-3):]
@@ -83,8 +83,8 @@ func (w *world) afterFault(ctx context.Context) {
 	}
 }
 
-// freeze: Ann freezes a session with pending calls, the agent asks for another call, Carl thaws the
-// session, and Bob then tries to allow the calls that were pending.
+// In the story freeze, Ann freezes a session with pending calls, the agent asks for another call, and
+// Carl thaws the session. Bob then tries to allow the calls that were pending.
 func (s *story) freeze(ctx context.Context) {
 	var calls []*asked
 	for i := range 3 {
@@ -92,7 +92,7 @@ func (s *story) freeze(ctx context.Context) {
 	}
 	s.thinks(ctx, 500*time.Millisecond)
 	if s.changesFreeze(ctx, s.ann(), opFreeze) != nil {
-		_ = s.changesFreeze(ctx, s.carl(), opThaw) // the freeze may be in force although there was an error
+		_ = s.changesFreeze(ctx, s.carl(), opThaw) // in spite of the error, the freeze may be in force
 	} else {
 		calls = append(calls, s.ask(ctx, s.rng.IntN(askers), s.name+"-frozen", s.call(s.name+"-frozen")))
 		s.thinks(ctx, time.Second)
@@ -107,7 +107,6 @@ func (s *story) freeze(ctx context.Context) {
 	}
 }
 
-// changesFreeze: an approver freezes or thaws the story's session.
 func (s *story) changesFreeze(ctx context.Context, who *person, what op) error {
 	end := s.begin(event{Op: what, Story: s.name, Session: s.session, Who: who.name, Group: s.name})
 	b := schemas.FreezeRequest{SessionID: s.session, Reason: "a look first", From: schemas.From{UserID: who.userID}}

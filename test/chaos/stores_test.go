@@ -15,23 +15,23 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// evidence is the data that the checks examine.
+// evidence is what the checks examine.
 type evidence struct {
-	Began  time.Time // the start of the history; it is also broker time, because no test steps the broker's clock
+	Began  time.Time // the start of the history, also in broker time, because no test steps the broker's clock
 	Events []*event
-	Faults []span        // the faults in the order of their starts; they do not overlap
-	End    time.Duration // the end of the history, after the wait for late stories and views
+	Faults []span        // the faults in order; they do not overlap
+	End    time.Duration // the end of the history, after the last stories and views
 	Stored stored
-	Phone  []telegramtest.Message // Carl's chat
+	Phone  []telegramtest.Message // the messages in Carl's chat
 }
 
-// stored is the content of the stores at the end.
+// stored is the content of the stores at the end of the history.
 type stored struct {
 	Records map[string]schemas.Record    // the records, by key
-	Raw     map[string]string            // the records as JSON, by key
+	Raw     map[string]string            // the records' JSON, by key
 	Keys    map[string][]string          // the records' keys, by session
 	Logged  map[string]*schemas.Decision // the decisions in the log, by request key
-	Pending map[string]bool              // the requests in a desk's list of pending requests, by key
+	Pending map[string]bool              // the keys of the requests that a desk lists as pending
 }
 
 func newStored() stored {
@@ -46,9 +46,9 @@ func (s *stored) keep(key string, rec schemas.Record, raw string) {
 	s.Records[key], s.Raw[key] = rec, raw
 }
 
-// waiting is the section of a record about the calls that wait for its decision.
+// waiting is the part of a record about the calls that wait for its decision.
 type waiting struct {
-	Joined  string // the question that the request joined
+	Joined  string // the id of the question that the request has joined
 	Waiters []struct {
 		PendingID string `json:"pending_id"`
 		Stays     bool
@@ -57,7 +57,7 @@ type waiting struct {
 	Decision *schemas.Decision
 }
 
-// verdict returns the decision about one call of the record, or nil.
+// verdict returns the decision about one call of the record. It returns nil if there is none.
 func (w *waiting) verdict(id string) *schemas.Decision {
 	for _, call := range w.Waiters {
 		if call.PendingID == id && call.Stays {
@@ -69,9 +69,9 @@ func (w *waiting) verdict(id string) *schemas.Decision {
 	return w.Decision
 }
 
-// decision returns the stored decision of a request, or nil. It looks in the request's own record, in
-// the record of the question that the request joined, and in the log, which contains decisions that
-// were made at once. A decision from a question gets the id of the request.
+// decision returns the stored decision of a request. It looks in the request's own record, in the record
+// of the question that the request has joined, and in the log, which has the decisions that were made at
+// once. A decision of a question gets the id of the request. Without a decision, the method returns nil.
 func (s *stored) decision(key string) *schemas.Decision {
 	session, id := schemas.SplitKey(key)
 	var rec waiting
@@ -94,16 +94,16 @@ func (s *stored) decision(key string) *schemas.Decision {
 	return &own
 }
 
-// crowded reports whether a question has or had several waiters, or the request has joined another
-// question.
+// crowded reports whether a question has or had several waiters, or whether the request has joined
+// another question.
 func (s *stored) crowded(key string) bool {
 	var rec waiting
 	raw, ok := s.Raw[key]
 	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
 }
 
-// named returns the records of a session that contain the id of a request: the request's own
-// record, and the records of questions for which the request waits or has waited.
+// named returns the records of a session that contain the id of a request. These are the request's own
+// record, and the records of questions that have or had the request as a waiter.
 func (s *stored) named(session, id string) (records []schemas.Record) {
 	for _, key := range s.Keys[session] {
 		if strings.Contains(s.Raw[key], `"`+id+`"`) {
@@ -113,7 +113,7 @@ func (s *stored) named(session, id string) (records []schemas.Record) {
 	return records
 }
 
-// readStores reads the stores directly from the servers, and the list of pending requests from nod.
+// readStores reads the stores directly from the servers. It reads the list of pending requests from nod.
 func (w *world) readStores(ctx context.Context) (stored, error) {
 	s := newStored()
 	id := roles.ID{Role: roles.OwnerStore}
@@ -134,7 +134,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // this is not a record, but the barrier message that a scan of the records writes
+			return nil // this is no record but the barrier of a scan
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {
@@ -164,7 +164,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	return s, err
 }
 
-// The function each calls f for every message in a stream, except for deletion markers.
+// The function each calls f for every message in a stream, except for markers of deletions.
 func each(ctx context.Context, js jetstream.JetStream, stream, filter string, f func(subject string, data []byte) error) error {
 	st, err := js.Stream(ctx, stream)
 	if err != nil {

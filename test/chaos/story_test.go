@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// story is a piece of the load: a few related requests of one session. The seed of the scenario and
-// the number of the story determine its random choices.
+// story is a part of the load: a few related requests of one session. The scenario's seed and the story's
+// number determine the story's random choices.
 type story struct {
 	*world
 	name    string
 	session string
 	rng     *rand.Rand
-	asks    sync.WaitGroup // counts the askers that wait for a decision
+	asks    sync.WaitGroup // counts the askers that still wait for a decision
 }
 
-// call returns a tool call that no rule decides. The calls of a group are identical.
+// call returns a tool call that no rule decides. All calls of a group are identical.
 func (s *story) call(group string) schemas.Request {
 	return schemas.Request{
 		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindToolCall, Title: "Use Frobnicate", ToolName: "Frobnicate",
@@ -36,15 +36,15 @@ type asked struct {
 	group   string
 	receipt schemas.Receipt
 	heard   chan struct{} // closed when the asker has its decision or a permanent error
-	drop    func()        // makes the asker stop waiting
+	drop    func()        // ends the asker's wait
 	outcome *schemas.Decision
 	err     error
 }
 
-// open reports whether the receipt says that the request is pending.
+// open reports whether the request is pending according to its receipt.
 func (a *asked) open() bool { return a.receipt.Revision != 0 }
 
-// ask sends a request over one of the agent's connections. It returns when it has a receipt or a
+// ask sends a request over one of the agent's connections, and returns when it has a receipt or a
 // decision. If the request is pending, ask waits for the decision in the background.
 func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Request) *asked {
 	s.mu.Lock()
@@ -62,7 +62,7 @@ func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Reque
 	}
 	a.receipt = q.Receipt
 	if !a.open() {
-		d, err := q.Await(ctx) // returns at once, because the request is decided
+		d, err := q.Await(ctx) // the request is decided, so Await returns at once
 		a.outcome, a.err = &d, err
 		close(a.heard)
 		end(func(e *event) { e.Decision, e.Err = &d, err })
@@ -73,7 +73,7 @@ func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Reque
 	return a
 }
 
-// hear waits for the decision in the background. It stops when the decision comes or a.drop is called.
+// hear waits for the decision in the background, until the decision comes or a.drop is called.
 func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.OpenRequest) {
 	waits, drop := context.WithCancel(ctx)
 	dropped := make(chan struct{})
@@ -107,7 +107,7 @@ func (a *asked) allowed() bool {
 	}
 }
 
-// answers: an approver answers a request, even if nod has not shown the request to this approver.
+// answers makes an approver answer a request, even if nod has not shown the request to this approver.
 func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group string) (schemas.Decision, error) {
 	a.From = schemas.From{UserID: p.userID}
 	end := s.begin(event{
@@ -123,17 +123,16 @@ func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group 
 	return d, err
 }
 
-// reply returns an answer to a prompt. The answer covers as many calls as the prompt counted.
+// reply returns an answer to a prompt. It covers all calls that the prompt counted.
 func reply(p *schemas.Prompt, option string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
 }
 
-// blind returns an answer made from the receipt of a request, without a prompt.
+// blind returns an answer to a request without a prompt, made from the request's receipt.
 func (a *asked) blind(option string) schemas.Answer {
 	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
 }
 
-// withdraws: the agent withdraws a request.
 func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
 	end := s.begin(event{Op: opWithdraw, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
 	d, err := s.agents[conn].Withdraw(ctx, a.request.SessionID, a.request.PendingID, "changed my mind")
@@ -144,17 +143,17 @@ func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
 	})
 }
 
-// detaches: the agent stops waiting for a call. Its request stays pending.
+// detaches makes the agent stop waiting for a call, whose request stays pending.
 func (s *story) detaches(ctx context.Context, conn int, a *asked) {
 	if a.drop(); a.allowed() {
-		return // the call was allowed before the agent stopped waiting
+		return // the call was allowed before its agent stopped waiting
 	}
 	end := s.begin(event{Op: opDetach, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
 	err := s.agents[conn].Detach(ctx, a.request.SessionID, a.request.PendingID, "nobody answered in time")
 	end(func(e *event) { e.Err = err })
 }
 
-// shows: an approver reads a request from nod.
+// shows makes an approver read a request from nod.
 func (s *story) shows(ctx context.Context, p *person, a *asked) {
 	end := s.begin(event{Op: opShow, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: p.name, Group: a.group})
 	prompt, _, err := p.desk.Show(ctx, a.request.SessionID, a.request.PendingID)
@@ -165,10 +164,9 @@ func (s *story) shows(ctx context.Context, p *person, a *asked) {
 	})
 }
 
-// someone returns Ann or Bob at random.
 func (s *story) someone() *person { return s.people[s.rng.IntN(2)] }
 
-// option returns allow_once or, in one of four cases, reject_once.
+// option returns reject_once in one of four cases, and otherwise allow_once.
 func (s *story) option() string {
 	if s.rng.IntN(4) == 0 {
 		return "reject_once"
@@ -176,7 +174,7 @@ func (s *story) option() string {
 	return "allow_once"
 }
 
-// thinks waits for a random time up to d.
+// thinks waits for a random time, at most d.
 func (s *story) thinks(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(time.Duration(s.rng.Int64N(int64(d) + 1)))
 	defer timer.Stop()
@@ -186,12 +184,12 @@ func (s *story) thinks(ctx context.Context, d time.Duration) {
 	}
 }
 
-// The function about returns a filter that accepts only the prompts of one request.
+// The function about returns a filter for the prompts of one request.
 func about(r *schemas.Request) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == r.SessionID && p.PendingID == r.PendingID }
 }
 
-// grouped returns a filter that accepts only the prompts of a group.
+// grouped returns a filter for the prompts of one group.
 func (s *story) grouped(group string) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == s.session && s.groupOf(p.Key()) == group }
 }

@@ -18,7 +18,7 @@ import (
 // different engines get them.
 const askers = 3
 
-// world contains the agents and approvers of one scenario, which run in this process, and the history
+// world has the agents and approvers of one scenario, which run in this process. It also has the history
 // of their actions.
 type world struct {
 	*history
@@ -33,24 +33,24 @@ type world struct {
 	stops []func()
 
 	mu      sync.Mutex
-	groups  map[string]string // the group of each request, by key
+	groups  map[string]string // the group of each request, by the request's key
 	active  map[string]bool   // the names of the running stories
-	revoked []*reach          // the calls that revoked standing answers covered, newest last
+	revoked []*reach          // the groups of calls that revoked standing answers covered, the newest last
 }
 
 // person is an approver on one channel. Ann and Bob see requests in their viewers.
 type person struct {
-	name   string // the person's name, as in the settings
+	name   string // the person's name in the settings
 	userID string
 	desk   *connector.Desk
-	viewer *connector.Viewer // nil for Carl, who gets prompts on his phone
+	viewer *connector.Viewer // nil for Carl, who has only a phone
 
 	mu      sync.Mutex
 	shown   map[string]schemas.Prompt // the newest version of each pending request in the viewer, by key
-	changed chan struct{}             // closed when shown changes
+	changed chan struct{}             // closed when the field shown changes
 }
 
-// quiet discards log lines about failures that faults cause. With NOD_TEST_LOG=1 it shows them.
+// quiet discards log lines about failures that faults cause. With NOD_TEST_LOG=1 they are shown.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -90,12 +90,12 @@ func (w *world) open(ctx context.Context) error {
 		if p.viewer, err = connector.View(ctx, w.system, conn, who.connector, quiet(), func(prompt schemas.Prompt) { w.sees(p, prompt) }); err != nil {
 			return err
 		}
-		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // an error means that the viewer still has work, which has no effect here
+		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // an error would only mean that the viewer still has work
 	}
 	return nil
 }
 
-// dial opens a connection to nod. w.close closes it.
+// dial opens a connection to nod, which w.close closes.
 func (w *world) dial(ctx context.Context, client string, id roles.ID) (*bus.Conn, error) {
 	conn, err := bus.Connect(ctx, bus.Options{
 		URL: w.place.urls(client), Name: "chaos-" + id.String(), Creds: w.place.keys().Path(id), Inbox: id.InboxPrefix(), Log: quiet(), Wait: 30 * time.Second,
@@ -137,7 +137,7 @@ func (w *world) groupOf(key string) string {
 	return w.groups[key]
 }
 
-// finds waits until the person's viewer shows a pending request that fits accepts.
+// finds waits until the person's viewer shows a pending request that the filter fits accepts.
 func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (schemas.Prompt, error) {
 	for {
 		if ctx.Err() != nil {

@@ -20,22 +20,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// chain is one disk that loses its power again and again, with everything that nod has told
-// its clients meanwhile.
+// chain is one disk that loses its power again and again. It also has everything that nod has told its
+// clients meanwhile.
 type chain struct {
 	t      *testing.T
-	mode   string // the value of --sync
+	mode   string // the value of the flag --sync
 	random *rand.Rand
 	told   *told
 	cuts   int
 	large  bool // some requests of the load are large
 
-	work string // the disk's files
+	work string // the directory of the disk's files
 	disk *disk
 	up   *exec.Cmd
 }
 
-// chainLength is the number of cuts after which a chain continues with an empty disk.
+// chainLength is the number of cuts after which a chain goes on with an empty disk.
 const chainLength = 10
 
 func newChain(t *testing.T, mode string, part uint64) *chain {
@@ -55,8 +55,8 @@ func (c *chain) empty() {
 // nearlyABlock is the number of large requests that nearly fill a block file of 8 MiB.
 const nearlyABlock = 36
 
-// fill stores so many large requests that the large requests of the load soon begin a new
-// block file.
+// fill stores large requests that nearly fill a block file. The large requests of the load then soon
+// begin a new one.
 func (c *chain) fill() {
 	c.large = true
 	agent := join(c.t, c.disk.mount, roles.AgentID("local"))
@@ -70,19 +70,19 @@ func (c *chain) fill() {
 	require.Len(c.t, c.told.snapshot().Receipts, nearlyABlock)
 }
 
-// boot starts nod on a disk with the files in work.
+// boot starts nod on a disk with the files in the directory work.
 func (c *chain) boot() {
 	c.disk = newDisk(c.t, c.work, c.random)
 	if c.mode == "group" {
-		c.disk.strict = []string{"KV_pending_permissions", "permission_log"} // nod itself syncs these names
+		c.disk.strict = []string{"KV_pending_permissions", "permission_log"} // nod must sync the names in these directories itself
 	}
 	c.up = startNod(c.t, c.disk.mount, "--sync", c.mode)
 }
 
-// load uses nod for up to two seconds, and records in w everything that nod tells its clients.
+// load uses nod for up to two seconds. It records in w everything that nod tells its clients.
 func (c *chain) load(w *told) { c.run(w, func() {}) }
 
-// loadAndCut cuts the power while nod is used.
+// loadAndCut uses nod and cuts the power meanwhile.
 func (c *chain) loadAndCut(w *told, keep float64) {
 	c.run(w, func() {
 		c.disk.cut()
@@ -92,14 +92,13 @@ func (c *chain) loadAndCut(w *told, keep float64) {
 	c.restore(keep)
 }
 
-// cut cuts the power of an idle nod.
 func (c *chain) cut(keep float64) {
 	c.disk.cut()
 	kill(c.up)
 	c.restore(keep)
 }
 
-// restore replaces the disk's files by the files that outlived the cut.
+// restore replaces the disk's files by those that survived the power cut.
 func (c *chain) restore(keep float64) {
 	after := c.t.TempDir()
 	require.NoError(c.t, c.disk.restore(after, keep))
@@ -109,14 +108,14 @@ func (c *chain) restore(keep float64) {
 	c.work = after
 }
 
-// restart starts nod on the files that outlived the cut, without a disk that can lose power,
-// and returns their directory.
+// restart starts nod on the files that survived the power cut, without a disk that can lose its power. It
+// returns their directory.
 func (c *chain) restart() (dir string) {
 	c.up = startNod(c.t, c.work)
 	return c.work
 }
 
-// next stops the nod that restart has started, and starts a nod on a disk, for the next cut.
+// next stops the nod that restart has started. It then starts nod on a disk, for the next cut.
 func (c *chain) next() {
 	kill(c.up)
 	if c.cuts++; c.cuts%chainLength == 0 {
@@ -139,7 +138,7 @@ func (c *chain) newestBlock(dir string) (newest int) {
 	return newest
 }
 
-// run lets eight clients use nod for up to two seconds, and then calls end before the clients
+// run lets eight clients use nod for up to two seconds. It calls the function end before the clients
 // stop.
 func (c *chain) run(w *told, end func()) {
 	c.t.Helper()

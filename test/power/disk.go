@@ -1,5 +1,5 @@
-// Package power tests nod on a disk that loses its power. The disk is a FUSE file system that
-// knows which data and names were synced. In a power cut it loses all other data and names.
+// Package power tests nod on a disk that loses its power. The disk is a FUSE file system that knows which
+// data and names were synced. In a power cut it loses all other data and names.
 package power
 
 import (
@@ -20,31 +20,31 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// page is the unit in which a disk writes data.
+// page is the size of the unit in which a disk writes data, in bytes.
 const page = 4096
 
-// faults are the errors of a disk's writes and syncs; 0 means none.
+// faults are the errors of a disk's writes and syncs. 0 means no error.
 type faults struct{ writes, syncs syscall.Errno }
 
-// disk is a file system. Its files are in the directory work, as the kernel has them; the
-// fields data and names have the part that would outlive a power cut. A sync of a file also
-// makes the names of the file durable, as on ext4.
+// disk is a file system. The directory work has its files as the kernel has them. The fields data and
+// names have the part that would survive a power cut. A sync of a file also makes the names of the file
+// durable, as on ext4.
 type disk struct {
 	work, mount string
 	server      *fuse.Server
 
 	mu     sync.Mutex
-	off    bool // the power is off: no sync succeeds
+	off    bool // the power is off, and every sync fails
 	failed faults
-	data   map[uint64][]byte            // the synced data of a file, by inode
-	names  map[string]map[string]uint64 // the synced names of a directory, by its path in work
-	direct map[uint64]bool              // files that were opened with O_SYNC
-	held   chan struct{}                // while it is open, syncs wait; nil means that they do not
-	// strict lists directories in which a sync of a block file does not make the names of the
-	// file durable: only a sync of the directory does.
+	data   map[uint64][]byte            // the synced data of each file, by inode
+	names  map[string]map[string]uint64 // the synced names in each directory, by the directory's path in work
+	direct map[uint64]bool              // the inodes of files that were opened with O_SYNC
+	held   chan struct{}                // syncs wait until this channel is closed; nil means that they do not wait
+	// strict lists the directories in which a sync of a block file does not make the file's names
+	// durable. Only a sync of the directory does.
 	strict []string
 
-	rand   *rand.Rand // the random choice of the data that outlives a cut
+	rand   *rand.Rand // chooses randomly which data survives a power cut
 	grave  string     // the directory for hard links to removed files
 	buried int
 }
@@ -68,7 +68,6 @@ func mountDisk(work, mount, grave string, random *rand.Rand) (*disk, error) {
 	return d, err
 }
 
-// node is a file or a directory of a disk.
 type node struct {
 	*fs.LoopbackNode
 	disk *disk
@@ -81,7 +80,7 @@ func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbe
 
 func (n *node) path() string { return filepath.Join(n.disk.work, n.Path(n.Root())) }
 
-// slowSync is the longest duration of a sync. The slower a sync is, the more data a power cut destroys
+// slowSync is the longest duration of a sync. The longer a sync takes, the more data a power cut destroys
 // if nod does not wait for the sync.
 const slowSync = 20 * time.Millisecond
 
@@ -108,7 +107,7 @@ func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return 0
 }
 
-// Write fails if the disk takes no more data.
+// Write writes data to an open file. It fails if the disk accepts no more data.
 func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, at int64) (uint32, syscall.Errno) {
 	if errno := n.disk.faultsNow().writes; errno != 0 {
 		return 0, errno
@@ -116,7 +115,7 @@ func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, at int64
 	return h.(fs.FileWriter).Write(ctx, data, at)
 }
 
-// OpendirHandle returns a handle that calls the disk's own sync.
+// OpendirHandle returns a handle whose sync is the disk's own.
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
 	if errno != 0 {
@@ -161,7 +160,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	return &file{h.(*fs.LoopbackFile)}, f, 0
 }
 
-// noteDirect notes a file that is opened with these flags.
+// noteDirect records the inode of a file that is opened with O_SYNC.
 func (d *disk) noteDirect(path string, flags uint32) {
 	if flags&syscall.O_SYNC == 0 {
 		return
@@ -174,16 +173,16 @@ func (d *disk) noteDirect(path string, flags uint32) {
 // file is an open file. The kernel writes to the file through the file's node.
 type file struct{ *fs.LoopbackFile }
 
-// PassthroughFd keeps the kernel from writing to the underlying file itself.
+// PassthroughFd returns false, so that the kernel does not write to the underlying file directly.
 func (f *file) PassthroughFd() (int, bool) { return 0, false }
 
-// Unlink keeps the inode of the file, so that no new file gets the same inode number.
+// Unlink keeps the inode of the removed file in use, so that no new file gets the same inode number.
 func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	n.disk.bury(filepath.Join(n.path(), name))
 	return n.LoopbackNode.Unlink(ctx, name)
 }
 
-// Rename keeps the inode of a file that it replaces.
+// Rename keeps the inode of a replaced file in use, as Unlink does.
 func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
 	n.disk.bury(filepath.Join(n.disk.work, parent.EmbeddedInode().Path(n.Root()), newName))
 	return n.LoopbackNode.Rename(ctx, name, parent, newName, flags)
@@ -193,7 +192,7 @@ func (d *disk) bury(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.buried++
-	_ = os.Link(path, filepath.Join(d.grave, strconv.Itoa(d.buried))) // fails if there is no such file
+	_ = os.Link(path, filepath.Join(d.grave, strconv.Itoa(d.buried))) // Link fails if there is no such file
 }
 
 func inodeOf(path string) uint64 {
@@ -229,7 +228,7 @@ func (d *disk) keepName(dir, name string, inode uint64) {
 
 // keepDir makes the names in a directory durable.
 func (d *disk) keepDir(path string) {
-	entries, _ := os.ReadDir(path) // a directory that was removed in the meantime has no names
+	entries, _ := os.ReadDir(path) // a directory that has been removed has no names
 	d.names[path] = map[string]uint64{}
 	for _, e := range entries {
 		inode := inodeOf(filepath.Join(path, e.Name()))
@@ -240,14 +239,14 @@ func (d *disk) keepDir(path string) {
 	}
 }
 
-// cut cuts the power. From now on every sync fails.
+// cut cuts the power. All later syncs fail.
 func (d *disk) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.off = true
 }
 
-// fail lets writes and syncs fail from now on.
+// fail makes all later writes and syncs fail with these errors.
 func (d *disk) fail(f faults) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -260,7 +259,7 @@ func (d *disk) faultsNow() faults {
 	return d.failed
 }
 
-// hold lets all syncs wait until the returned function is called. The syncs then fail.
+// hold makes all syncs wait until the returned function is called. The syncs then fail.
 func (d *disk) hold() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -274,7 +273,7 @@ func (d *disk) hold() (release func()) {
 	}
 }
 
-// awaitRelease waits until the syncs are released, and reports whether they were held.
+// awaitRelease waits until held syncs are released. It reports whether syncs were held.
 func (d *disk) awaitRelease() (held bool) {
 	d.mu.Lock()
 	released := d.held
@@ -286,14 +285,14 @@ func (d *disk) awaitRelease() (held bool) {
 	return true
 }
 
-// unmount removes the mount also if it is in use.
+// unmount removes the mount, even if it is in use.
 func (d *disk) unmount() {
 	if d.server.Unmount() != nil {
-		_ = syscall.Unmount(d.mount, syscall.MNT_DETACH) // fails if it is not mounted
+		_ = syscall.Unmount(d.mount, syscall.MNT_DETACH) // Unmount fails if the disk is not mounted
 	}
 }
 
-// clean reports whether everything in the disk's block files is synced.
+// clean reports whether all data in the disk's block files is synced.
 func (d *disk) clean() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -310,8 +309,8 @@ func (d *disk) clean() bool {
 	return dirty == nil
 }
 
-// restore writes the state after the power cut to a directory. A name or page that was not synced
-// survives with the probability keep.
+// restore writes what survives the power cut to a directory. A name or page that was not synced survives
+// with the probability keep.
 func (d *disk) restore(to string, keep float64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -335,10 +334,10 @@ func (d *disk) restoreDir(dir, to string, keep float64, kept map[uint64][]byte) 
 		return err
 	}
 	names := map[string]uint64{}
-	for _, name := range slices.Sorted(maps.Keys(d.names[dir])) { // the order decides which random number each name gets
+	for _, name := range slices.Sorted(maps.Keys(d.names[dir])) { // sorted, because the order decides which random number each name gets
 		inode := d.names[dir][name]
 		if now := inodeOf(filepath.Join(dir, name)); now != inode && d.rand.Float64() < keep {
-			continue // the removal or the replacement was written
+			continue // the removal or the replacement of the name has survived
 		}
 		names[name] = inode
 	}
@@ -373,7 +372,7 @@ func isDir(path string) bool {
 	return err == nil && s.IsDir()
 }
 
-// mix returns the synced data with some pages of the newer data. The last page may be torn.
+// mix returns the synced data with some pages of newer data. The last page may be torn.
 func (d *disk) mix(synced, now []byte, keep float64) []byte {
 	if keep == 0 || bytes.Equal(synced, now) {
 		return synced

@@ -66,11 +66,11 @@ func TestAPowerCutLosesNothingThatWasTold(t *testing.T) {
 	}
 }
 
-// halfKept is the part of the data that was not synced and yet outlives a cut. Descriptions of
-// streams and consumers and positions of consumers are then damaged.
+// halfKept is the part of the unsynced data that survives a power cut. Descriptions of streams and
+// consumers, and positions of consumers, are then damaged.
 const halfKept = 0.5
 
-// The records begin a new block file while nod is used, and before the power is cut.
+// While nod is used, its records begin a new block file. The power cut comes afterwards.
 func TestAPowerCutWithANewBlockFileLosesNothingThatWasTold(t *testing.T) {
 	t.Parallel()
 	newest := 0
@@ -92,7 +92,7 @@ func TestAPowerCutWithANewBlockFileLosesNothingThatWasTold(t *testing.T) {
 	require.Greater(t, newest, 1, "no new block file began")
 }
 
-// With an interval, a power cut loses only data that nod stored after the last sync.
+// With a sync interval, a power cut loses only data that nod stored after the last sync.
 func TestAPowerCutLosesNothingOlderThanAnInterval(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, "100ms", 2)
@@ -109,8 +109,7 @@ func TestAPowerCutLosesNothingOlderThanAnInterval(t *testing.T) {
 	}
 }
 
-// The simulated power cut really loses data: with a very long sync interval, the disk drops
-// some.
+// A simulated power cut really loses data: with a very long sync interval, some data is gone.
 func TestAPowerCutLosesWhatWasNotSynced(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, "1h", 3)
@@ -121,8 +120,8 @@ func TestAPowerCutLosesWhatWasNotSynced(t *testing.T) {
 	t.Logf("%d of %d lost", len(lost), f.count())
 }
 
-// If the disk fails or is full, nod confirms nothing more, and ends with a line that names the
-// remedy. It starts again once the disk works, with everything that it has told its clients.
+// If the disk fails or is full, nod confirms nothing more. It ends with a line that names the remedy.
+// When the disk works again, nod starts with everything that it has told its clients.
 func TestAFailedDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
 	t.Parallel()
 	room, check := "make room on the disk, then start nod again", "check the disk, then start nod again"
@@ -166,16 +165,16 @@ func TestAFailedDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
 	}
 }
 
-// A nod that was killed may leave data that only the kernel has. The next nod puts this data
-// on disk before it tells clients any of it.
+// A killed nod may leave data that only the kernel has. The next nod writes this data to disk before it
+// tells clients about it.
 func TestWhatAKilledNodLeftIsOnDiskBeforeItIsTold(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, "group", 5)
 	c.load(c.told)
 	release := c.disk.hold()
-	c.load(newTold()) // stores requests, and no client hears of them
+	c.load(newTold()) // this load stores requests, and no client hears of them
 	_ = c.up.Process.Kill()
-	release() // the process cannot end before its syncs return
+	release() // the process can end only after its syncs have returned
 	_ = c.up.Wait()
 	c.up = startNod(t, c.disk.mount)
 	conn := join(t, c.disk.mount, roles.ConnectorID("terminal"))
@@ -191,7 +190,7 @@ func TestWhatAKilledNodLeftIsOnDiskBeforeItIsTold(t *testing.T) {
 	require.Empty(t, c.told.snapshot().lost(t, c.restart()))
 }
 
-// newDisk mounts a disk with the files in work.
+// newDisk mounts a disk with the files in the directory work.
 func newDisk(t *testing.T, work string, random *rand.Rand) *disk {
 	t.Helper()
 	mount, grave := t.TempDir(), t.TempDir()
@@ -204,9 +203,8 @@ func newDisk(t *testing.T, work string, random *rand.Rand) *disk {
 	return d
 }
 
-// startNod starts nod on a data directory. Its errors are in the Stderr of the result. On a
-// busy machine with a slow disk, nod may give up: startNod then tries again, as a supervisor
-// does.
+// startNod starts nod on a data directory. The Stderr of the result has nod's errors. On a busy machine
+// with a slow disk, nod may give up. startNod then tries again, as a supervisor does.
 func startNod(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	up, err := tryToStart(t, dir, args...)
@@ -245,10 +243,10 @@ func tryToStart(t *testing.T, dir string, args ...string) (*exec.Cmd, error) {
 	return up, nil
 }
 
-// promptly is less than the time for which an orderly stop waits for a failed disk.
+// promptly is shorter than the time for which an orderly stop waits for a failed disk.
 const promptly = 10 * time.Second
 
-// lastWords waits until a process has ended with an error, and returns what it has written.
+// lastWords waits until a process has ended with an error. It returns the process's output.
 func lastWords(t *testing.T, p *exec.Cmd) string {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -257,14 +255,14 @@ func lastWords(t *testing.T, p *exec.Cmd) string {
 	case err := <-ended:
 		require.Error(t, err)
 	case <-time.After(patience):
-		_ = p.Process.Signal(syscall.SIGQUIT) // prints all goroutines
+		_ = p.Process.Signal(syscall.SIGQUIT) // this signal makes Go print all goroutines
 		<-ended
 		require.Fail(t, "the process does not end", p.Stderr.(*bytes.Buffer).String())
 	}
 	return p.Stderr.(*bytes.Buffer).String()
 }
 
-// kill ends a process, unless it has ended, and waits for its end.
+// kill kills a process that has not ended, and waits for its end.
 func kill(p *exec.Cmd) {
 	_ = p.Process.Kill()
 	_ = p.Wait()

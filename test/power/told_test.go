@@ -18,17 +18,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// facts are the states that nod has told its clients and that no later change has replaced.
-// While a change is in progress, the old and the new state are both possible, so neither is
-// among the facts.
+// facts are those states that nod has told its clients and that no later change has replaced. While a
+// change is in progress, either the old or the new state may be true, so the facts contain neither.
 type facts struct {
-	Receipts  map[string]schemas.Receipt // by key
-	Decisions map[string]string          // the ids of people's decisions, by key
-	Logged    map[string]bool            // the ids of decisions in the log
-	Granted   map[string]bool            // whether a grant is in force, by its id
-	Frozen    map[string]bool            // whether a session is frozen, by its id
+	Receipts  map[string]schemas.Receipt // the receipts, by the request's key
+	Decisions map[string]string          // the ids of people's decisions, by the request's key
+	Logged    map[string]bool            // the ids of the decisions in the log
+	Granted   map[string]bool            // whether each grant is in force, by its id
+	Frozen    map[string]bool            // whether each session is frozen, by its id
 	Denied    map[string]bool            // the keys of the requests that a freeze has ended
-	Settings  map[string]uint64          // the revision of the settings, under settingsKey
+	Settings  map[string]uint64          // the revision of the settings, under the key settingsKey
 }
 
 const settingsKey = "settings"
@@ -53,7 +52,7 @@ type told struct {
 
 func newTold() *told { return &told{facts: noFacts()} }
 
-// end ignores all facts from now on.
+// end makes told ignore all later facts.
 func (w *told) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +68,7 @@ func tell[V any](w *told, m func(*facts) map[string]V, key string, v V) {
 	}
 }
 
-// change makes a change to nod. If it fails, the fact stays unknown.
+// change makes a change to nod. If the change fails, its fact stays unknown.
 func change[V any](w *told, m func(*facts) map[string]V, key string, v V, f func() error) {
 	w.mu.Lock()
 	if !w.ended {
@@ -89,7 +88,7 @@ func frozen(f *facts) map[string]bool              { return f.Frozen }
 func denied(f *facts) map[string]bool              { return f.Denied }
 func settings(f *facts) map[string]uint64          { return f.Settings }
 
-// snapshot returns the facts of this moment, and accepts new facts again.
+// snapshot returns the present facts. After end, it makes told accept new facts again.
 func (w *told) snapshot() facts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,15 +99,13 @@ func (w *told) snapshot() facts {
 	}
 }
 
-// patience is how long nod may take to finish its work after a reply, such as writing entries
-// of the log.
+// patience is how long nod may still work after a reply, for example to write log entries.
 const patience = 30 * time.Second
 
-// lost compares the facts with the state of the nod on dir, and describes each
-// difference.
+// lost compares the facts with the state of the nod in the directory dir. It describes each difference.
 func (f facts) lost(t *testing.T, dir string) (lost []string) { return f.lostAfter(t, dir, patience) }
 
-// lostAfter is lost for a nod that has had the given time to write its log.
+// lostAfter is lost for a nod that has the given time to write its log.
 func (f facts) lostAfter(t *testing.T, dir string, patience time.Duration) (lost []string) {
 	t.Helper()
 	conn, desk := join(t, dir, roles.ID{Role: roles.OwnerStore}), join(t, dir, roles.ConnectorID("terminal"))
@@ -122,7 +119,7 @@ func (f facts) lostAfter(t *testing.T, dir string, patience time.Duration) (lost
 		if len(missing) == 0 || len(lost) > 0 || time.Now().After(deadline) {
 			return append(lost, missing...)
 		}
-		<-time.After(100 * time.Millisecond) // the outbox is writing them
+		<-time.After(100 * time.Millisecond) // meanwhile the outbox writes the missing entries
 	}
 }
 
@@ -165,7 +162,7 @@ func (f facts) lostState(t *testing.T, desk *connector.Desk) (lost []string) {
 	return lost
 }
 
-// lostLog finds the facts that have no entry in the log, and holes in the log.
+// lostLog finds the facts that have no entry in the log. It also finds holes in the log.
 func (f facts) lostLog(t *testing.T, conn *bus.Conn, log *bus.Log) (lost []string) {
 	entries := map[string]bool{}
 	number := uint64(0)
@@ -203,7 +200,7 @@ func (f facts) lostLog(t *testing.T, conn *bus.Conn, log *bus.Log) (lost []strin
 	return lost
 }
 
-// client is one agent with a session of its own, and the person who answers it.
+// client is one agent with a session of its own, and the person who answers its requests.
 type client struct {
 	*told
 	number  int
@@ -212,7 +209,7 @@ type client struct {
 	desk    *connector.Desk
 	owner   *connector.Owner
 	person  schemas.From
-	large   bool // requests are so large that block files fill up within seconds
+	large   bool // the client's requests are so large that they fill block files within seconds
 }
 
 // work makes every kind of change that nod confirms, again and again until ctx ends.
@@ -250,7 +247,7 @@ func (c *client) leavePending(ctx context.Context, id string) {
 	if c.large {
 		r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, strings.Repeat("production ", 18<<10))
 	}
-	_, _, _ = c.submit(ctx, r) // fails once the power is cut
+	_, _, _ = c.submit(ctx, r) // submit fails once the power is cut
 }
 
 func (c *client) decide(ctx context.Context, id string) {
@@ -270,7 +267,7 @@ func (c *client) answer(ctx context.Context, r schemas.Request, scope schemas.Sc
 	return d, key, err
 }
 
-// grantAndRevoke makes a grant, and revokes every second grant.
+// grantAndRevoke makes a grant. It revokes every second grant.
 func (c *client) grantAndRevoke(ctx context.Context, id string) {
 	r := call("Bash", c.session, id)
 	r.ActionType, r.Project = schemas.ActionCommand, "/app"
@@ -286,7 +283,7 @@ func (c *client) grantAndRevoke(ctx context.Context, id string) {
 	}
 }
 
-// freezeAndThaw freezes a session that has a pending request, and thaws it sometimes.
+// freezeAndThaw freezes a session with a pending request, and sometimes thaws it.
 func (c *client) freezeAndThaw(ctx context.Context, id string) {
 	session := "F" + id
 	key, _, err := c.submit(ctx, call("Deploy", session, id))
@@ -302,7 +299,7 @@ func (c *client) freezeAndThaw(ctx context.Context, id string) {
 	if err == nil && !state.Unfinished {
 		tell(c.told, denied, key, true)
 	}
-	if strings.HasSuffix(id, "0") { // a frozen session stays for the checks after the cut
+	if strings.HasSuffix(id, "0") { // these sessions stay frozen, for the checks after the power cut
 		return
 	}
 	change(c.told, frozen, session, false, func() error {
@@ -323,8 +320,7 @@ func (c *client) changeSettings(ctx context.Context) {
 	}
 }
 
-// settingsWith returns settings with user as the approver, and with rules that allow Lookup
-// and one more tool.
+// settingsWith returns settings with the approver user. Their rules allow Lookup and one more tool.
 func settingsWith(user, tool string) []byte {
 	return fmt.Appendf(nil, `{"permissions":{"allow":["Lookup",%q],"join_identical":false,"remember_denials_seconds":0},
 		"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":%q}]}]}}`, tool, user)
