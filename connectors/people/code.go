@@ -10,13 +10,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Codes makes the codes of prompts on a channel that cannot store them. Every worker of the channel
-// makes the same codes, also after a restart. Its key is a secret of the channel: without it, an agent
-// cannot search for a request with a code that a person is about to type.
+// Codes makes the codes of prompts on a channel that cannot store them. Every worker of the channel makes
+// the same codes, also after a restart. The bytes are a secret key of the channel; an agent without the
+// key cannot search for a request with a code that a person is about to type.
 type Codes []byte
 
-// maxCounted is the largest number of identical calls that Find considers for one prompt: the
-// code depends on that number, and Find tries 1, 2, 3 and so on.
+// maxCounted is the largest number of identical calls that Find considers for one prompt. A code depends
+// on this number, so Find tries each number from 1.
 const maxCounted = 1000
 
 // Of returns the code of p for its recipient. It depends on the request's content and on p.Waiters, the
@@ -58,9 +58,8 @@ func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (f
 	return found, ok, nil
 }
 
-// shows returns p with the number of calls that the message with this code shows. Messages about
-// p with different numbers of calls have different codes, except by chance; messages is the
-// number of them that have this code.
+// shows tries the possible numbers of calls, and returns p with a number whose message has this code.
+// messages counts these numbers; it is above 1 only if two codes are equal by chance.
 func (key Codes) shows(p schemas.Prompt, code, recipient string) (shown schemas.Prompt, messages int) {
 	for n := 1; n <= min(max(1, p.Waiters), maxCounted); n++ {
 		if q := AsShown(p, n); key.Of(&q, recipient) == code {

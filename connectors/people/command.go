@@ -176,8 +176,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// IsUncertain reports whether, after this error of a Desk, it is unknown whether nod has stored
-// what a person sent. If it is, the channel must deliver it again.
+// IsUncertain reports whether an error of a Desk leaves open if nod has stored a person's message. The
+// channel must then deliver the message again.
 func IsUncertain(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)

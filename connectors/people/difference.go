@@ -41,7 +41,7 @@ func diffPart(label, before, after string) Part {
 	return part
 }
 
-// fieldNames returns the names of the fields in all lists, without repeats, in their order.
+// fieldNames returns the names of the fields in all lists, each name once, in the order of the lists.
 func fieldNames(lists ...[]field) (names []string) {
 	for _, list := range lists {
 		for _, f := range list {

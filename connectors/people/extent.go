@@ -42,9 +42,9 @@ func (e Extent) Action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.Scope[0], e.Seconds)
 }
 
-// OfferedReaches returns the rules (reaches) that a lasting answer to p can store. whole says
-// whether the channel shows p completely. If it does not, there are none, because the channel may
-// not show the rules.
+// OfferedReaches returns the rules (reaches) that a lasting answer to p can store. whole says whether the
+// channel shows p completely. If whole is false, the result is empty, because the channel may not show
+// the rules.
 func OfferedReaches(p *schemas.Prompt, whole bool) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	switch {

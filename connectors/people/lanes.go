@@ -8,7 +8,7 @@ const maxLane = 50
 // Lanes runs the tasks of one person one after another, and those of different people at the same time.
 // It is safe for concurrent use.
 type Lanes struct {
-	group sync.WaitGroup // all running goroutines, also those of Go
+	group sync.WaitGroup // all running tasks, also those of the method Go
 	mu    sync.Mutex
 	tails map[string]*lane
 }
@@ -21,7 +21,7 @@ type lane struct {
 // NewLanes returns lanes without tasks.
 func NewLanes() *Lanes { return &Lanes{tails: map[string]*lane{}} }
 
-// Go runs a task at once, beside all others.
+// Go runs a task at once, in parallel with all other tasks.
 func (l *Lanes) Go(task func()) { l.group.Go(task) }
 
 // Do runs a task after the earlier tasks of the same person, and does not wait for it. If maxLane

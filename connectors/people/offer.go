@@ -22,7 +22,7 @@ type Button struct{ Label, Action string }
 // Offer says which answers to a prompt a channel with buttons and dialogs offers.
 type Offer struct {
 	*schemas.Prompt
-	Whole    bool // the message shows the whole payload; without it, no button allows the request
+	Whole    bool // the message shows the whole payload; if not, no button allows the request
 	MaxLabel int  // the largest length of a button's label, in UTF-16 units
 	MaxInput int  // the length of the longest input that a dialog can show, in UTF-16 units
 }
@@ -84,7 +84,7 @@ func (o Offer) Options() (places []int) {
 		case question && (o.Whole || !option.Kind.Allows()):
 			places = append(places, i)
 		case question, option.OptionID == once.OptionID, option.OptionID == never.OptionID:
-		case (option.Kind.Allows() || option.Kind.Remembered()) && !o.Whole: // the brief text does not contain the option's name
+		case (option.Kind.Allows() || option.Kind.Remembered()) && !o.Whole: // a brief message does not contain the option's name
 		default:
 			places = append(places, i)
 		}

@@ -21,8 +21,8 @@ type Part struct {
 	// lines as a quotation, so that people cannot mistake it for a text of nod.
 	Quote bool
 	// Caption means that Label is the headline, with the risk and its reasons, or the line below the
-	// payload, with the agent, the project and the session. The latter begins with captionMark, so that
-	// people cannot mistake an agent's name for a text of nod.
+	// payload, with the agent, the project and the session. The line below begins with captionMark, so
+	// that people cannot mistake an agent's name for a text of nod.
 	Caption bool
 	// Lines contains text that is safe to show. If Quote is false, each line is either a single value
 	// or a text of nod, which may end with a text of the agent.
@@ -83,14 +83,14 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 	return parts
 }
 
-// unfolded returns the parts that a channel must not fold. For a question, rest contains the parts with
-// the fields of the input; their Group is not set.
+// unfolded returns the parts that a channel must not fold. For a question that is no plan, rest contains
+// the parts with the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request, p.OnDisk)
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
-		if first >= 0 && !plan { // an answer to a question grants nothing, so only the question itself is essential; an approval of a plan covers all fields
+		if first >= 0 && !plan { // only the approval of a plan covers all fields; any other answer grants nothing
 			essential, rest = essential[:first:first], essential[first:]
 		}
 		if p.Decision == nil {
@@ -102,7 +102,7 @@ func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	}
 	essential = slices.Concat(essential, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	if p.Request.Kind != schemas.KindQuestion || plan {
-		essential = slices.Insert(essential, 0, headline(p)) // an answer to a question grants nothing: the question comes first
+		essential = slices.Insert(essential, 0, headline(p)) // a question has no headline, because its answer grants nothing
 	} else {
 		at := slices.IndexFunc(essential, func(part Part) bool { return part.Caption })
 		essential = slices.Insert(essential, at, headline(p))

@@ -27,10 +27,9 @@ func CountWaiting(n int, more bool) string {
 // errFound makes EachPending stop, because the caller needs no further page.
 var errFound = errors.New("found")
 
-// Oldest returns at most most of the pending requests that match q and for which keep returns
-// true; a nil keep keeps every request. It takes the requests that have not changed for the
-// longest time, sorts them by creation, and reports whether there are more. It reads no more
-// pages than it needs.
+// Oldest returns up to most pending requests that match q and for which keep returns true; a nil keep
+// keeps all. It chooses those that have not changed for the longest time, and sorts them by creation.
+// more reports whether there are further ones. Oldest reads no more pages than it needs.
 func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func(*schemas.Prompt) bool) (oldest []schemas.Prompt, more bool, err error) {
 	err = desk.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		oldest = addPage(oldest, page, keep)
@@ -46,9 +45,9 @@ func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func
 	return oldest[:min(len(oldest), most)], len(oldest) > most, nil
 }
 
-// addPage adds the requests of a page for which keep returns true. If a request is on two pages,
-// the version on the later page replaces the earlier one, or removes it if keep returns false for
-// the later version.
+// addPage adds the requests of a page for which keep returns true. If a request is on two pages, the
+// later version replaces the earlier version. If keep returns false for the later version, addPage
+// removes the request.
 func addPage(all, page []schemas.Prompt, keep func(*schemas.Prompt) bool) []schemas.Prompt {
 	all = slices.DeleteFunc(all, func(p schemas.Prompt) bool {
 		return slices.ContainsFunc(page, func(q schemas.Prompt) bool { return q.Key() == p.Key() })
@@ -98,11 +97,12 @@ func (n *Newest) Add(page []schemas.Prompt) error {
 	return nil
 }
 
-// DecidedBefore reports whether a decided request comes after another one in the order of Newest:
-// its decision is older or, of the same time, its key is greater.
+// DecidedBefore reports whether p was decided before the time at. If p was decided at that time, it
+// reports whether p's key is greater than key.
 func DecidedBefore(p *schemas.Prompt, at time.Time, key string) bool { return newer(p, at, key) > 0 }
 
-// newer returns a negative number if p comes before the other request in the order of Newest.
+// newer compares p with a request that has this key and was decided at the time at. It returns a negative
+// number if p comes first in the order of Newest.
 func newer(p *schemas.Prompt, at time.Time, key string) int {
 	return cmp.Or(at.Compare(p.Decision.DecidedAt), strings.Compare(p.Key(), key))
 }

@@ -25,7 +25,7 @@ type Row struct {
 	Group Group
 }
 
-// Paint returns the row after it has passed each styled piece through f.
+// Paint returns the text of the row, after f has changed each piece with a style.
 func (r Row) Paint(f func(payload.Style, string) string) string {
 	var b strings.Builder
 	at := 0

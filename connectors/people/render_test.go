@@ -291,8 +291,8 @@ func TestTheCaptionSaysWhoAndWhere(t *testing.T) {
 	assert.Equal(t, "— Claude Code ⟦U+00B7⟧ low risk · app", caption(p, "/src/app").Label)
 }
 
-// The line above the payload names what the call does, to which objects, and where they are. If
-// some objects are outside the project, the line says so beside exactly these.
+// The line above the payload names what the call does, to which objects, and where they are. If some
+// objects are outside the project, the line says so next to these objects only.
 func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
 	const in, out = schemas.PlaceProject, schemas.PlaceOutside
 	target := func(does, name, path string, place schemas.Place) schemas.Target {

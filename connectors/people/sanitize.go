@@ -76,8 +76,8 @@ func styledLines(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	return m.lines, m.spans
 }
 
-// visibleASCII returns the length of the ASCII characters without blanks with which s begins.
-// All of them are shown as they are.
+// visibleASCII returns the length of the run of ASCII characters at the start of s. The run has no
+// blanks, and nod shows it unchanged.
 func visibleASCII(s string) int {
 	n := 0
 	for n < len(s) && ' ' < s[n] && s[n] <= '~' {
@@ -86,8 +86,8 @@ func visibleASCII(s string) int {
 	return n
 }
 
-// styleEnd returns the offset at which the style of the byte at an offset ends; end is the
-// length of the text.
+// styleEnd returns the offset up to which the bytes from at have the same style. end is the length of the
+// text.
 func styleEnd(styles []payload.Span, at, end int) int {
 	i, _ := slices.BinarySearchFunc(styles, at, func(s payload.Span, at int) int { return cmp.Compare(s.To, at+1) })
 	switch {
@@ -99,8 +99,8 @@ func styleEnd(styles []payload.Span, at, end int) int {
 	return min(styles[i].To, end)
 }
 
-// quotation returns a text for a Part with Quote: its lines without the ⏎ at their ends,
-// because each line is a row of its own there. Only the last line keeps its ⏎.
+// quotation returns the sanitised lines of a text, for a Part with Quote. Each line is a row of its own
+// there, so only the last keeps its ⏎.
 func quotation(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	all, spans := styledLines(s, styles)
 	for i := range all[:max(0, len(all)-1)] {

@@ -29,7 +29,7 @@ func OpenSettings[S any, C Carrier](name string, open func(S, *slog.Logger) (C, 
 		}
 		c, err := open(s, log)
 		if err != nil {
-			return nil, err // not c: a nil pointer in an interface is not nil
+			return nil, err // return nil instead of c: an interface with a nil pointer is not nil
 		}
 		return c, nil
 	}

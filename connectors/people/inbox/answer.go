@@ -13,8 +13,8 @@ import (
 
 const answerTimeout = 15 * time.Second
 
-// The size of the smallest terminal on which a user can allow a request. people.Layout would make rows
-// that are too wide for a narrower terminal.
+// The size of the smallest terminal on which a user can allow a request. For a narrower terminal,
+// people.Layout makes rows that are too wide.
 const (
 	minHeight = 10
 	minWidth  = 40
@@ -59,7 +59,7 @@ func (m *model) allowBarrier() string {
 		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].showsRequests() { // this view shows the requests in full, so the user need not have read the views below it
+		if m.views[n].showsRequests() { // this view shows the requests in full, so the views below it need not be read
 			break
 		}
 	}

@@ -45,9 +45,9 @@ func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 // until Run starts; after Run it does nothing.
 func (s *Screen) Show(p schemas.Prompt) { s.program.Send(shownMsg{p}) }
 
-// Run shows the inbox until its user closes it or the context ends. It then releases the input lock.
-// When the user closes the inbox, Run waits until nod has replied to the answers. If the user closes
-// it once more, or the context ends in the meantime, Run returns an error about the unconfirmed
+// Run shows the inbox until its user closes it or the context ends. It then releases the input lock. If
+// the user closes the inbox, Run waits until nod has replied to the answers. If the user closes the inbox
+// a second time, or the context ends, Run stops waiting and returns an error about the unconfirmed
 // answers.
 func (s *Screen) Run() error {
 	_, err := s.program.Run()

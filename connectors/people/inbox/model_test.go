@@ -101,7 +101,7 @@ func TestKeysAreInertAfterAChange(t *testing.T) {
 	r.says("y once")
 
 	stale := r.m.guard.count
-	r.types("y") // too soon: the delay starts anew
+	r.types("y") // pressed too soon, so the delay starts again
 	r.hears(armMsg{stale})
 	r.types("y")
 	r.Empty(r.said())

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// page is a text that may be longer than the screen. It records how many rows, counted from the
-// first one without a gap, have been visible.
+// page is a text that may be longer than the screen. It records how many rows from the first one on have
+// been visible, without a gap.
 type page struct {
 	id    string // the layoutID of the text in rows
 	rows  []string

@@ -180,8 +180,8 @@ func TestRowsAreDrawnUnchanged(t *testing.T) {
 	require.False(t, drawable([]string{"a" + strings.Repeat("\u0915\u094d", 40) + "\u200b"}, 20))
 }
 
-// A write of a file that is there already can be allowed only after its whole text was on the screen,
-// although the diff above it is short.
+// A user can allow a write of an existing file only after its whole text was on the screen, although the
+// diff above the text is short.
 func TestTheWholeTextOfAWriteMustBeShown(t *testing.T) {
 	r := newRig(t, 80, 24)
 	details, err := json.Marshal(map[string]string{"file_path": "/app/a.txt", "content": strings.Repeat("kept\n", 60) + "added\n"})

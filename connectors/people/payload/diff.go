@@ -39,10 +39,10 @@ func Diff(before, after string) (lines []Line) {
 	return append(lines, Kept(before[at:])...)
 }
 
-// Kept returns the lines of a text that stays.
+// Kept returns the lines of a text that an edit does not change.
 func Kept(text string) []Line { return appendLines(nil, Keep, text) }
 
-// Replace returns the lines of a text that another text replaces, and the lines of the other one.
+// Replace returns the lines of a diff in which the text added replaces the text removed.
 func Replace(removed, added string) []Line {
 	lines := appendLines(nil, Remove, removed)
 	middle := len(lines)
@@ -63,9 +63,8 @@ func appendLines(lines []Line, op Op, text string) []Line {
 // maxWords is the largest length in bytes of a line in which Diff marks words.
 const maxWords = 2000
 
-// compareWords marks the words that differ between a removed line and the added line that
-// replaces it. If they are more than half of either line, it marks nothing, because so many marks
-// would distract.
+// compareWords marks the words that differ between a removed line and the added line that replaces it. If
+// more than half of either line differs, it marks nothing, because so many marks would distract.
 func compareWords(old, new *Line) {
 	if len(old.Text) > maxWords || len(new.Text) > maxWords || !utf8.ValidString(old.Text) || !utf8.ValidString(new.Text) {
 		return
@@ -83,8 +82,8 @@ func compareWords(old, new *Line) {
 	}
 }
 
-// paintWords gives a style to text[from:to], extended to whole words at both ends, but not to the
-// line break.
+// paintWords gives a style to all words that begin or end in text[from:to]. It does not style the line
+// break.
 func paintWords(styles []Style, text string, from, to int, style Style) {
 	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 	if from < to {

@@ -12,7 +12,7 @@ const (
 	Command     Style = "command"      // the name of a program
 	Flag        Style = "flag"         // an option of a program
 	Quoted      Style = "quoted"       // a string, or the text of a heredoc
-	Variable    Style = "variable"     // an expansion
+	Variable    Style = "variable"     // an expansion of the shell, such as $HOME
 	Operator    Style = "operator"     // a pipe, a redirection, a separator of commands
 	Comment     Style = "comment"      // a comment, or punctuation that is not important
 	Key         Style = "key"          // a field's name in JSON

@@ -40,9 +40,8 @@ func deniedWithReason(s *stage) {
 	s.Equal(reason, d.Message)
 }
 
-// agentRemembers requires that a person needs two presses to choose an option that the agent
-// itself applies to later calls. Before the second one, the person must read the meaning of the
-// option.
+// agentRemembers requires that a person needs two presses to choose an option that the agent itself
+// applies to later calls. The person must read the meaning of the option before the second press.
 func agentRemembers(s *stage) {
 	r := call("git status")
 	r.Options = append(schemas.DefaultOptions(),

@@ -17,7 +17,7 @@ type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
 	count     int
-	back      chan struct{} // nil while nod is reachable; while it is not, a channel that come closes
+	back      chan struct{} // nil while nod is reachable; otherwise a channel that the method come closes
 	conflicts int
 	handled   map[string]bool // the messages that were marked as handled
 	reports   []schemas.Delivery

@@ -83,7 +83,7 @@ func noButtons(s *stage) {
 
 func noReplies(s *stage) {
 	p, _, m := s.shown("make")
-	if s.features.Codes { // a person can write texts
+	if s.features.Codes { // a channel with codes takes texts, but must ignore a yes without the code
 		s.says(Ann, Act{Message: m.ID, Say: "yes"})
 	} else {
 		s.False(s.Does(Ann, Act{Message: m.ID, Say: "yes"}), undeclared)

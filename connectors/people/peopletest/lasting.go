@@ -29,7 +29,7 @@ type Person interface {
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question offers other rules than that of UnseenPrompt.
+// Offering is a Person whose question does not offer the rules of UnseenPrompt, but those of Offered.
 type Offering interface {
 	Offered() []schemas.Reach
 }
@@ -83,17 +83,17 @@ func UnseenPrompt(n int) schemas.Prompt {
 	}
 }
 
-// NothingLastsUnseen requires that a person reads the effect of a lasting answer before giving
-// it. It tries every sequence of at most depth presses on the controls of a channel.
+// NothingLastsUnseen requires that a person reads the effect of a lasting answer before giving it. It
+// tries every sequence of at most depth presses on the controls of a channel.
 //
-// For each sequence it calls one of the functions asks, which shows a new question and returns
-// its Person; n counts the calls of that function. It calls different functions at the same time,
-// so each needs its own screen and its own questions.
+// For each sequence, NothingLastsUnseen calls one of the functions asks, which shows a new question and
+// returns its Person; n counts the calls of that function. Different functions run at the same time, so
+// each needs its own screen and its own questions.
 //
-// Just before a press that gives a lasting answer, the screen must show its effect: the exact
-// rule with its scope and its duration, or the agent's option with the warning that the agent
-// remembers it. The test also fails if it finds other kinds of lasting answers than those in
-// offers, or does not find one of those.
+// Just before a press that gives a lasting answer, the screen must show its effect: the exact rule with
+// its scope and its duration, or the agent's option with the warning that the agent remembers it. The
+// test also fails if the channel offers other kinds of lasting answers than offers says, or does not
+// offer one of these.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks ...func(n int) Person) {
 	w := walk{t: t, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	for _, each := range asks {

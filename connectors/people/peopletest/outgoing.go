@@ -31,9 +31,9 @@ func told(s *stage) {
 	s.pending(p)
 }
 
-// toldOutcome requires that each outcome comes as one new message, without the words of the
-// person who decided. If another worker, which knows only the Ref of the first message, calls
-// Settle again, this is no error.
+// toldOutcome requires that each outcome comes as one new message, without the words of the person who
+// decided. Another worker, which knows only the Ref of the first message, must be able to call Settle
+// again without an error.
 func toldOutcome(s *stage) {
 	for outcome, want := range map[schemas.Outcome]string{
 		schemas.Allowed: "allowed", schemas.Denied: "denied", schemas.Cancelled: "dismissed", schemas.TimedOut: "expired", schemas.Withdrawn: "stopped waiting",

@@ -78,8 +78,8 @@ var outgoingTests = []struct {
 	{"cancelling ends it promptly", nil, cancelled},
 }
 
-// Run runs the suite on a channel with these features. Each test gets a new rig, and runs beside the
-// others. A test fails if an error or a log line contains one of secrets.
+// Run runs the suite on a channel with these features. The tests run in parallel, and each gets a new
+// rig. A test fails if an error or a log line contains one of secrets.
 func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ...string) {
 	tests := tests
 	switch {

@@ -24,8 +24,8 @@ import (
 const (
 	// mailTimeout is the time limit for handing one message to a mail server.
 	mailTimeout = 15 * time.Second
-	// mailPause is the shortest time until the next attempt if a mail server refuses a message
-	// temporarily and names no time, and mailPauseMax the longest.
+	// mailPause and mailPauseMax are the shortest and the longest time until the next attempt, if a mail
+	// server refuses a message temporarily and names no time.
 	mailPause    = time.Minute
 	mailPauseMax = 30 * time.Minute
 	// maxMailText is the largest text of a mail in bytes.
@@ -42,11 +42,11 @@ type mailer struct {
 	refused *people.Memory // the time of the first temporary refusal of each message, by its id
 }
 
-// sinceFirst returns the time since the first temporary refusal of m. For this refusal itself, and for
-// the first one after a restart, it returns 0.
+// sinceFirst returns the time since the first temporary refusal of m since the last restart. For the
+// first refusal itself, it returns 0.
 func (s *mailer) sinceFirst(m *message) time.Duration {
 	first, err := time.Parse(time.RFC3339Nano, s.refused.Get(m.id))
-	if err != nil { // there is none yet
+	if err != nil { // m was not refused before
 		s.refused.Put(m.id, m.at.Format(time.RFC3339Nano))
 		return 0
 	}
@@ -75,7 +75,7 @@ func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, e
 	if err != nil {
 		return step, err
 	}
-	defer func() { _ = c.Close() }() // fails if Quit has closed it
+	defer func() { _ = c.Close() }() // fails if Quit has already closed the connection
 	if t.User != "" {
 		if err := c.Auth(smtp.PlainAuth("", t.User, t.secret, t.url.Hostname())); err != nil {
 			return stepLogin, err
@@ -133,7 +133,7 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 		c, err = smtp.NewClient(conn, host)
 	}
 	if err != nil {
-		_ = conn.Close() // the connection is useless; report the first error
+		_ = conn.Close() // the connection is useless; the caller gets the first error
 		return nil, "the connection", err
 	}
 	_, domain, _ := strings.Cut(t.from.Address, "@")
@@ -175,7 +175,7 @@ func (s *mailer) mailError(t *target, m *message, step string, err error) *peopl
 	switch {
 	case refusal.Code/100 == 4:
 		e.After = retryIn(refusal.Msg, s.sinceFirst(m))
-	case refusal.Code/100 != 5: // the server does not speak SMTP
+	case refusal.Code/100 != 5: // no code of SMTP: the address is that of another kind of server
 	case step == stepLogin, step == stepTLS, refusal.Code == 530:
 		e.Permanent = true
 		e.Err = fmt.Errorf("%w: check url, user and secret under connectors.wake.targets", e.Err)

@@ -185,7 +185,8 @@ func (r *receiver) accept(req *http.Request, body []byte) (received, error) {
 	return got, orKey(nil, req, all["token"].(string))
 }
 
-// orKey returns err, or an error for a call without the key.
+// orKey returns err. If err is nil and the call lacks the key, orKey returns an error about said, the key
+// in the body.
 func orKey(err error, req *http.Request, said string) error {
 	if err == nil && (said != token || req.Header.Get("X-Key") != "key "+token) {
 		return fmt.Errorf("the key is %q", said)

@@ -24,7 +24,7 @@ type actionPayload struct {
 	Limit     int    `json:"limit"`
 	GrantID   string `json:"grant_id"`
 
-	// The filters of permissions.history, and the Next of the page before.
+	// Fields of permissions.history: the Next of the previous page, and filters.
 	Before  string          `json:"before"`
 	Query   string          `json:"query"`
 	Outcome schemas.Outcome `json:"outcome"`
@@ -175,7 +175,8 @@ func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) 
 	})
 }
 
-// compareEdit replies with the difference between a request's input and an edited one.
+// compareEdit replies with the difference between a request's input and the input that a person has
+// edited.
 func (c *client) compareEdit(ctx context.Context, m clientMessage, a actionPayload) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {

@@ -25,7 +25,7 @@ type page struct {
 // browser is a browser program that several tests share. The first test that needs it starts it, and
 // TestMain ends it.
 type browser struct {
-	names []string // the names of its program, in order of preference
+	names []string // the names of the browser's program, in order of preference
 	start sync.Once
 	err   error
 	ctx   context.Context
@@ -166,10 +166,9 @@ func (p *page) reads() {
 	p.readsBy("document.querySelector('.text')", "document.querySelector('dialog .hint')")
 }
 
-// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on. If
-// the hint is about a denial that is not confirmed yet, readsBy scrolls until Allow is active.
-// On a busy machine the page may not count a part that was in view for a short time. readsBy then
-// begins again, more slowly.
+// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on. If the
+// hint is about an unconfirmed denial, Allow must be active too. On a busy machine the page may miss a
+// part that was in view for a short time; readsBy then scrolls from the beginning again, more slowly.
 func (p *page) readsBy(scrolled, hint string) {
 	p.t.Helper()
 	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now(); globalThis.pause = 300"))

@@ -137,9 +137,9 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// sendRequest queues a pending request, in the form view, for the client. m contains the
-// message's other fields. It does nothing if the client has got this version or a newer one. The
-// caller holds the hub's lock.
+// sendRequest queues a pending request, in the form view, for the client. m contains the message's other
+// fields. If the client already has this version or a newer one, sendRequest does nothing. The caller
+// holds the hub's lock.
 func (c *client) sendRequest(p *schemas.Prompt, view *requestView, m outgoing) {
 	key := p.Key()
 	last := c.sent[key]

@@ -23,7 +23,7 @@ func TestFreezeOnThePage(t *testing.T) {
 	p.sees(row("one"))
 	p.freezeSays("Freeze")
 	p.clicksUntil("Sure? Deny everything")
-	p.does(script("document.querySelector('nod-freeze button').click()")) // too soon after the first click
+	p.does(script("document.querySelector('nod-freeze button').click()")) // too soon after the first click, so it has no effect
 	p.freezeSays("Sure? Deny everything")
 	p.clicksUntil("Thaw")
 	p.Contains(p.text("nod-freeze"), "every agent is frozen by Ann")

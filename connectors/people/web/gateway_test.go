@@ -290,8 +290,8 @@ func TestListsComeInPages(t *testing.T) {
 	r.Equal(want, got)
 }
 
-// This test does not run beside others, because the server disconnects a client that reads nothing
-// for 30 s: on a busy machine, the replies would not be ready by then.
+// This test runs alone. On a busy machine, the replies would take longer than the 30 s after which the
+// server disconnects a client that reads nothing.
 func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	r := start(t)
 	slow, quick := r.opens("ann"), r.opens("bob")
@@ -307,7 +307,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.Eventually(func() bool { return r.web.Queued() > 200 }, 25*time.Second, 10*time.Millisecond) // the socket has taken fewer than 40 of the replies
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // few enough that nod can send them within 30 s: after that, it disconnects a client that does not read, without a reason
+	const n = 60 // few enough to send within 30 s; a client that reads nothing for so long is disconnected without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {

@@ -16,7 +16,7 @@ import (
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	loginsPerSecond   = 1 // logins for each caller's address, counted only if this inbox has not signed the token
+	loginsPerSecond   = 1 // logins per address of a caller; a login with a token of this inbox does not count
 	loginsAtOnce      = 10
 	maxBody           = 16 << 10 // the longest body of a request, in bytes
 )

@@ -169,7 +169,7 @@ func (c *clock) read(ctx context.Context, r Registry) error {
 	return nil
 }
 
-// readOnce is read, unless the broker's time has been read before.
+// readOnce calls read, unless the broker's time has been read before.
 func (c *clock) readOnce(ctx context.Context, r Registry) error {
 	c.mu.Lock()
 	known := c.known

@@ -56,7 +56,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	r.web.Pace(pace)
 	g.web.Pace(pace)
 	n := 0
-	through := func(format string) func(*http.Request) { // replaces the letter N in format by another number in each request
+	through := func(format string) func(*http.Request) { // each request gets another number in place of the letter N
 		return func(req *http.Request) {
 			n++
 			req.Header.Set("X-Forwarded-For", strings.ReplaceAll(format, "N", fmt.Sprint(n%200+1)))

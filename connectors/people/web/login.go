@@ -53,7 +53,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 		p.User, ok = user, err == nil
 	}
-	ok = ok && !schemas.IsLoginUser(p.User) // only the issuer can log such a person in
+	ok = ok && !schemas.IsLoginUser(p.User) // only the issuer can log in such a user
 	if ok {
 		_, err := s.opts.Registry.Approver(r.Context(), p.User)
 		if err == nil && !otherChannel {
@@ -134,7 +134,7 @@ func (s *Server) checkSession(ctx context.Context, p token) (name string, err er
 	return a.Name, err
 }
 
-// person returns the session's person, as an answer names the person to nod.
+// person returns the session's person in the form in which an answer names a person to nod.
 func (s *Server) person(ctx context.Context, p token) (schemas.From, error) {
 	if schemas.IsLoginUser(p.User) {
 		return s.logins.current(ctx, p)

@@ -81,8 +81,8 @@ func TestASecondClickOfADoubleClickAnswersNothing(t *testing.T) {
 	p.ends("Allowed once")
 }
 
-// The button "Allow all once" works only if no request of the session has an edited input: it
-// allows the calls as they are.
+// The button "Allow all once" works only if no request of the session has an edited input, because it
+// allows the calls as their agent sent them.
 func TestAllowingAllIsForTheCallsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	r := start(t)

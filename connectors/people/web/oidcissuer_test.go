@@ -204,7 +204,7 @@ func (i *testIssuer) says(claim string, value any) {
 	})
 }
 
-// disables ends everything that the issuer has given out.
+// disables makes all refresh and access tokens of the issuer invalid.
 func (i *testIssuer) disables() {
 	i.change(func() { i.refresh, i.access = map[string]bool{}, map[string]bool{} })
 }

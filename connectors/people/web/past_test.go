@@ -44,8 +44,8 @@ const (
 	historyEnd = "document.querySelector('nod-history .older').innerText"
 )
 
-// The history goes on from the stored decisions to those of the log, and says where the log begins.
-// A row of the log says what the log has, and has no button.
+// The history continues from the stored decisions to those of the log, and says where the log begins. A
+// row of the log shows what the log has, and has no button.
 func TestTheHistoryGoesBackAsFarAsTheLog(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -80,8 +80,8 @@ func TestTheHistoryGoesBackAsFarAsTheLog(t *testing.T) {
 	}
 }
 
-// A search goes further back by itself for a while, then on demand. The rows above stay in their
-// places. A failure is told, and can be tried again.
+// A search reads further back in the log by itself for a while, and then on demand. The rows above stay
+// in their places. If reading fails, the page says so, and the user can try again.
 func TestASearchGoesBackThroughTheLog(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -144,7 +144,7 @@ func TestOlderRowsDoNotMoveTheList(t *testing.T) {
 	p.Equal(value[int64](p, "document.querySelectorAll('nod-history .decided').length"), value[int64](p, "new Set([...document.querySelectorAll('nod-history .decided')].map((e) => e.dataset.id)).size"))
 }
 
-// Without any decision, the page says so, and where the log begins.
+// If there is no decision, the page says so and says where the log begins.
 func TestAnEmptyHistorySaysWhatThereIs(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -161,8 +161,8 @@ func TestAnEmptyHistorySaysWhatThereIs(t *testing.T) {
 	p.keeps("history-empty-360.png")
 }
 
-// A session's page goes back like the history: its older requests come above the others. A session
-// that is only in the log is shown from there by itself.
+// The page of a session reads older requests from the log and shows them above the others. For a session
+// that is only in the log, it does so by itself.
 func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -197,8 +197,8 @@ func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 	page.keeps("session-log-768.png")
 }
 
-// Two decisions about one id and one time of the agent are two rows, also of the same content. A decision
-// that the log has twice is one, and a question is none beside its decision.
+// If an id was used again at the same time of the agent, each decision has a row of its own, even for the
+// same content. A decision that the log has twice has one row. A question has no row beside its decision.
 func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)

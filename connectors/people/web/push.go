@@ -34,7 +34,7 @@ const (
 // pendingRequest is a request without a decision.
 type pendingRequest struct {
 	at      time.Time // the time from which nod notifies devices of the request
-	present bool      // a client had the session's input lock, so notifyTimes must still move at by the delay of notifyAfter
+	present bool      // a client had the session's input lock, so notifyTimes must still add the delay of notifyAfter to at
 }
 
 // pusher sends pushes to the subscribed devices when a request is pending. A push contains no text

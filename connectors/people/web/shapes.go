@@ -80,8 +80,8 @@ type requestView struct {
 	// Remember describes the rules that a lasting answer can store. The answer's field
 	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
-	// Takes lists what a person needs, besides being an approver, to allow the request, such as
-	// the code word. CodeWord is true if the code word is among this.
+	// Takes lists the conditions of an allow, such as the code word. CodeWord is true if the code word is
+	// one of them.
 	Takes    []string `json:"takes"`
 	CodeWord bool     `json:"code_word"`
 	// Waiters is the number of identical calls so far; an answer must repeat it. Waiting is the number

@@ -31,23 +31,23 @@ type subscription struct {
 	announced []*pendingRow
 }
 
-// sentVersion identifies a version of a request. text changes when the page must show something
+// sentVersion identifies a version of a request. text is another one if the page must show something
 // else.
 type sentVersion struct {
 	revision uint64
 	text     string
 }
 
-// takes reports whether the client must get a new version of a request: if it got an earlier
-// version, if it subscribes to the request's session, or if its window has room.
+// takes reports whether the client must get a new version of a request. This is so if the client has an
+// earlier version, subscribes to the request's session, or has room in its window.
 func (s *subscription) takes(r *pendingRow) bool {
 	_, has := s.sent[r.key]
 	return has || s.sessions[r.session()] || s.inbox && (s.window == 0 || len(s.sent) < s.window)
 }
 
-// subscribe subscribes a client to a session or, if session is empty, to the inbox. It announces
-// up to limit pending requests that the client has not got; a limit of 0 means all. It first
-// sends the reply, with their number. Then the client's goroutine load sends them, oldest first.
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It announces up to
+// limit pending requests that the client has not got; a limit of 0 means all. It first sends the reply
+// with the number of these requests. The client's goroutine load then sends the requests, oldest first.
 func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -109,8 +109,8 @@ func TestAJumpToTheEndIsNoReading(t *testing.T) {
 	p.ready("allow")
 }
 
-// A write of a file that is there already can be allowed only after its whole text was in view,
-// although the diff above it is short.
+// A user can allow a write of an existing file only after its whole text was in view, although the diff
+// above the text is short.
 func TestTheWholeTextOfAWriteIsRead(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -184,7 +184,7 @@ func (p *page) frames() {
 	p.sees("globalThis.drawn")
 }
 
-// Makes the pictures of a lasting rule for the documentation.
+// This test makes the pictures of a lasting rule for the documentation.
 func TestPicturesOfALastingRule(t *testing.T) {
 	if os.Getenv("NOD_TEST_PICTURES") == "" {
 		t.Skip("NOD_TEST_PICTURES names no directory")

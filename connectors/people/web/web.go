@@ -63,9 +63,9 @@ type Records interface {
 	// session is not empty, the pages contain only the requests of that session. An error of f ends the
 	// list, and EachDecided returns it.
 	EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error
-	// Logged returns a page of the older requests, from the log, the newest first: of one session or,
-	// if session is empty, of all. after is the Next of the page before. A page may be empty and have
-	// a Next. If id is not empty, it begins the ids of all requests of the page.
+	// Logged returns a page of the older requests, from the log, newest first. If session is not empty,
+	// the page has only requests of that session. If id is not empty, it has only requests whose ids
+	// begin with id. after is the Next of the previous page. A page may be empty and have a Next.
 	Logged(ctx context.Context, session, id, after string) (schemas.Page, error)
 	// Grants lists the standing answers of one session or, if session is empty, of all sessions. The
 	// list includes some that have ended recently.
@@ -126,7 +126,7 @@ type Server struct {
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
-	host, _, _ := net.SplitHostPort(l.Addr) // l.Open has already returned any error in l.Addr
+	host, _, _ := net.SplitHostPort(l.Addr) // never fails: l.Open has accepted l.Addr
 	if errors.Is(err, syscall.EADDRINUSE) && httpserve.Loopback(host) && l.PublicURL == "" {
 		taken, l.Addr = l.Addr, net.JoinHostPort(host, "0")
 		listener, a, err = l.Open(inbox)

@@ -76,7 +76,7 @@ func TestARequestThatEndsWhileItIsReadIsStillSentOnce(t *testing.T) {
 	r, s := startStandIn(t)
 	p := identical("slow", 1)
 	s.shows(p)
-	s.mu.Lock() // the stand-in does not reply to Show
+	s.mu.Lock() // the stand-in does not reply to Show while the test holds its lock
 	c := r.opens("ann")
 	reply, _ := c.gets("inbox.subscribe", nil)
 	r.Equal(1, reply.Payload.Pending)

@@ -40,7 +40,7 @@ func New(name string, secrets ...string) *Client {
 	}}
 }
 
-// Hide adds secrets to the texts that Clean removes. It must not be called while the client is in
+// Hide adds secrets to the texts that Clean removes. The caller must not call Hide while the client is in
 // use.
 func (c *Client) Hide(secrets ...string) { c.secrets = append(c.secrets, secrets...) }
 
@@ -51,7 +51,8 @@ func (c *Client) Named(method string) *Client {
 	return &named
 }
 
-// Reply is the whole reply to a call.
+// After returns the time for which the service asks the channel to wait, from the header Retry-After. It
+// is at most MaxWait, and 0 if there is no such header.
 type Reply struct {
 	Status int
 	Header http.Header
@@ -72,7 +73,7 @@ func (c *Client) Post(ctx context.Context, address string, header http.Header, b
 	return c.Do(ctx, http.MethodPost, address, header, body, maxReply)
 }
 
-// Do is Post with another method.
+// Do is Post with any HTTP method.
 func (c *Client) Do(ctx context.Context, method, address string, header http.Header, body []byte, maxReply int64) (Reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
