@@ -109,7 +109,6 @@ func (o Offer) editAnswer(input string, from schemas.From) (a schemas.Answer, ok
 	return a, ok
 }
 
-// isObject reports whether a text is a JSON object.
 func isObject(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))

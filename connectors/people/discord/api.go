@@ -27,7 +27,7 @@ const (
 // api calls Discord's HTTP API. The token is in a header, and in no URL or error.
 type api struct {
 	*webapi.Client
-	base  string // without a trailing slash
+	base  string // the server's address, without a trailing slash
 	token string
 }
 
@@ -45,7 +45,7 @@ func newAPI(base, token string) (*api, error) {
 // The codes of Discord's errors to which nod reacts in a special way.
 const (
 	unknownMessage      = 10008
-	alreadyAcknowledged = 40060 // of an interaction
+	alreadyAcknowledged = 40060 // an interaction was already acknowledged
 )
 
 // The codes of Discord's errors, grouped by how nod reacts to them:

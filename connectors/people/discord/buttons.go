@@ -62,7 +62,7 @@ const (
 type pressID struct {
 	kind   string
 	origin string // the id of the question's message
-	repeat bool   // that message may be in the chat twice
+	repeat bool   // the question may be in the chat twice
 	button people.ButtonData
 }
 

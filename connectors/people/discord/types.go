@@ -39,7 +39,7 @@ type outgoing struct {
 	Components []component `json:"components,omitempty"`
 	Mentions   mentions    `json:"allowed_mentions"`
 	// Nonce identifies a new message. If EnforceNonce is set and the bot has sent a message with this
-	// nonce in the last minutes, Discord sends none and returns the earlier one.
+	// nonce in the last minutes, Discord sends no new message and returns the earlier one.
 	Nonce        string `json:"nonce,omitempty"`
 	EnforceNonce bool   `json:"enforce_nonce,omitempty"`
 }
@@ -100,7 +100,6 @@ type sent struct {
 	Components []component `json:"components"`
 }
 
-// text returns the text of a message of nod.
 func (m *sent) text() string {
 	var all []string
 	for _, c := range m.Components {

@@ -167,7 +167,7 @@ type choice struct {
 // rules that nod can store. The options other than allow once and deny once follow.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
-	question := p.Request.Kind == schemas.KindQuestion // each answer of a question has a digit of its own, except an option that the agent remembers, which takes two steps
+	question := p.Request.Kind == schemas.KindQuestion // each answer has a digit of its own, except one that the agent remembers, which takes two steps
 	if p.Request.Kind == schemas.KindToolCall && may { // an allowed permission lasts for the session without a rule
 		for n := range p.Remember {
 			all = append(all, choice{schemas.ScopeSession, n, once})

@@ -82,8 +82,8 @@ func compareWords(old, new *Line) {
 	}
 }
 
-// paintWords gives a style to all words that begin or end in text[from:to]. It does not style the line
-// break.
+// paintWords gives a style to text[from:to], without the line break. If the range begins or ends inside a
+// word, paintWords extends it to the whole word.
 func paintWords(styles []Style, text string, from, to int, style Style) {
 	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 	if from < to {

@@ -49,7 +49,7 @@ func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	}
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	e := &entry{Prompt: schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: uint64(d.count), Agent: "local",
@@ -88,7 +88,6 @@ func (d *desk) now(p schemas.Prompt) schemas.Prompt {
 	return p
 }
 
-// counts sets the number of identical calls that wait for the answer to a request.
 func (d *desk) counts(p schemas.Prompt, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

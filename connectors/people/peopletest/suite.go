@@ -170,11 +170,10 @@ func (s *stage) noSecretIn(text string) {
 	}
 }
 
-// call returns a request to run a command.
 func call(command string) schemas.Request {
 	details, err := schemas.Encode(map[string]string{"command": command, "cwd": "/workspace"})
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash", ActionType: schemas.ActionCommand,

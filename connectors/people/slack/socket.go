@@ -69,10 +69,10 @@ func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *people.La
 		work.Go(func() {
 			hop, stop := context.WithTimeout(live, drainFor)
 			defer stop()
-			for c.read(hop, conn, desk, work) == nil { // until Slack closes it
+			for c.read(hop, conn, desk, work) == nil { // read the remaining messages until Slack closes the connection
 			}
 			cancel()
-			_ = conn.CloseNow() // fails if it is closed already
+			_ = conn.CloseNow() // fails if the connection is already closed
 		})
 		return nil
 	}
@@ -103,7 +103,7 @@ func (c *Carrier) dial(ctx context.Context) (*websocket.Conn, error) {
 		return nil, ctx.Err()
 	case err != nil && resp != nil:
 		return nil, &people.Error{Err: fmt.Errorf("slack socket mode: the server replied %d", resp.StatusCode)}
-	case err != nil: // the error contains the address
+	case err != nil: // the error is replaced, because it contains the address
 		return nil, &people.Error{Err: errors.New("slack socket mode: the connection could not be opened")}
 	}
 	conn.SetReadLimit(maxEnvelope)

@@ -29,8 +29,8 @@ const (
 	maxAlert = 150
 )
 
-// The first line of a message that may be the second one about the same request. repeatEnded
-// replaces repeated when the request is decided.
+// The first lines of a message that may be the second one about the same request: repeated while the
+// request is pending, and repeatEnded after its decision.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"

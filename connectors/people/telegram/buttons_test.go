@@ -102,7 +102,8 @@ func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
 	require.Len(t, fits, 2, "some of them fit, some do not")
 }
 
-// A write whose diff would fit into a message cannot be allowed there if its whole text does not fit.
+// If the whole text of a write does not fit into a message, a person cannot allow the write there, even
+// if the diff would fit.
 func TestTheWholeTextOfAWriteMustFit(t *testing.T) {
 	t.Parallel()
 	for lines, fits := range map[int]bool{20: true, 2000: false} {

@@ -39,7 +39,7 @@ type handler struct {
 	now  time.Time // the broker's time after the first query; before it, this machine's time
 }
 
-// unknown is the error for a request that does not exist, or that this person may not see.
+// unknown is the error for a request that does not exist, or that the person who acts may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
@@ -58,7 +58,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, find returns another error of this kind, and the buttons are removed. For invented data it returns unknown itself, and the buttons stay.
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, the buttons are removed. For invented data, find returns unknown itself, and the buttons stay.
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, tell)
@@ -230,7 +230,7 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 		rows, word = extentButtons(p, i), h.showRule(ctx, t.Message, rule)
 	} else if action == actBack {
 		rows = buttons(p)
-	} else if action != actMore { // the action would allow the request, and for that the code word is needed
+	} else if action != actMore { // an action that allows the request needs the code word
 		h.send(ctx, codeWordMessage(t.Message, p, action))
 		tell.say("")
 		return nil

@@ -21,8 +21,8 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing makes the desk refuse each answer, and call announce just before that: Settle then
-// runs while an answer is being handled. The channel meanwhile gets the results of announce.
+// announcing makes the desk refuse each answer. Before each refusal the desk calls announce, so that
+// Settle runs while an answer is being handled. The channel meanwhile gets the results of announce.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -143,7 +143,7 @@ func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w.Contains(w.seen().Text, "Expired")
 }
 
-// A worker that receives no updates, because another worker does, shows an expiry at once.
+// A worker shows an expiry at once if another worker or program receives the updates.
 func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(*world) (end func()){

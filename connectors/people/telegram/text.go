@@ -16,7 +16,8 @@ const (
 	// margin is the length, in UTF-16 units, that a prompt reserves for texts that change later: "in 7
 	// days", "which has passed", the outcome.
 	margin = 256
-	// votesMargin is the length that a prompt for several people reserves for their names.
+	// votesMargin is the length that a prompt reserves for the names of voters, if several people must
+	// allow the request.
 	votesMargin = 400
 	// maxEntities is the number of entities that Telegram keeps in a message. It would ignore further
 	// code entities, and could turn the agent's text in them into links.

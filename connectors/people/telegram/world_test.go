@@ -64,7 +64,7 @@ func (w *world) waits(holds func() bool) {
 	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
 }
 
-// told waits for a message or toast to Ann that contains this text.
+// told waits until Ann sees a message or toast that contains this text.
 func (w *world) told(text string) {
 	w.t.Helper()
 	w.waits(func() bool {

@@ -105,7 +105,7 @@ func (m *mouth) next(ctx context.Context, after int, ended <-chan struct{}) []Li
 func (m *mouth) fetched(lines []Line, now time.Time) {
 	for _, line := range lines {
 		if line.Seq <= m.got {
-			continue // the client gets this line again
+			continue // a line that the client gets a second time
 		}
 		if now.After(m.playTo) {
 			m.playTo = now
@@ -125,9 +125,8 @@ func (m *mouth) spoken(seq int, now time.Time) {
 	}
 }
 
-// overlaps reports whether an utterance may contain the client's own speech. It may if the client
-// has not spoken all its lines yet, or if the client was speaking during the utterance or shortly
-// before it.
+// overlaps reports whether an utterance may contain the client's own speech. This is so if the client has
+// not spoken all its lines yet, or was speaking during the utterance or shortly before it.
 func (m *mouth) overlaps(u *Utterance) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -47,7 +47,8 @@ var httpserveNames = httpserve.Server{
 	PublicURL: "connectors.voice.public_url in settings.json",
 }
 
-// UserID returns the user id of the person with this token. It is a hash, so it may be stored and shown.
+// UserID returns the user id of the person with this token. The id is a hash, so it may be stored and
+// shown.
 func UserID(token string) string {
 	sum := sha256.Sum256([]byte("nod voice " + token))
 	return "v-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:32])
@@ -61,7 +62,7 @@ type talks struct {
 	wrong map[string]map[string]int // how many wrong code words each person has said, by request; kept when the person's client disconnects
 }
 
-// of returns the talk of a person, or nil.
+// of returns the talk of a person, or nil if there is none.
 func (ts *talks) of(user string) *talk {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

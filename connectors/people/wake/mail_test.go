@@ -145,7 +145,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) Reset()        {}
 func (s *session) Logout() error { return nil }
 
-// fault returns the next planned fault, if it is one of the faults of. Otherwise it returns -1.
+// fault returns the next planned fault if it is one of those in of. Otherwise it returns -1.
 func (m *mailServer) fault(of ...peopletest.Fault) (peopletest.Fault, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -240,7 +240,7 @@ func TestMailServersRefuse(t *testing.T) {
 	}
 	m.refusal = &smtp.SMTPError{Code: 451, EnhancedCode: smtp.NoEnhancedCode, Message: "later"}
 	p := asks("make")
-	p.PendingID, p.Request.CreatedAt = "p2", time.Now().Add(-time.Hour) // the pauses do not depend on the time that the agent gives
+	p.PendingID, p.Request.CreatedAt = "p2", time.Now().Add(-time.Hour) // the agent's time does not change the pauses
 	for range 2 {
 		_, err := c.Prompt(t.Context(), p)
 		require.InDelta(t, time.Minute, asError(t, err).After, float64(10*time.Second))

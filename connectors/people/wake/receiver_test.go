@@ -233,7 +233,6 @@ func (r *receiver) Break(fault peopletest.Fault) {
 	r.breaking = append(r.breaking, fault)
 }
 
-// last returns the last message to Ann.
 func (r *receiver) last() received {
 	r.mu.Lock()
 	defer r.mu.Unlock()

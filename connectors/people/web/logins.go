@@ -277,7 +277,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	}
 	tokens, person, err := client.Check(ctx, e.login.Tokens)
 	if errors.Is(err, issuer.ErrEnded) {
-		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // harmless if it fails: the next check refuses the login too
+		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // a login that stays stored is refused again
 		return errLoginEnded
 	}
 	e.unsaved = e.unsaved || tokens != e.login.Tokens

@@ -248,7 +248,7 @@ func identical(id string, n int) schemas.Prompt {
 	r.CreatedAt = time.Now().UTC()
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: "S", PendingID: id, Revision: uint64(n), Agent: "local", Request: r, Digest: digest,

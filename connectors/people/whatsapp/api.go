@@ -16,8 +16,8 @@ import (
 const (
 	// callTimeout is the time limit of one call of Meta's server.
 	callTimeout = 15 * time.Second
-	// rateWait is the pause if Meta limits the rate without naming a time. pairWait is the pause
-	// after too many messages to one person.
+	// rateWait is the pause if Meta limits the rate without naming a time. pairWait is the pause if nod
+	// sends too many messages to one person.
 	rateWait = 30 * time.Second
 	pairWait = 6 * time.Second
 	// maxReply is the largest reply in bytes.
@@ -44,7 +44,8 @@ func newAPI(base, numberID, token string, secrets ...string) (*api, error) {
 	return &api{Client: webapi.New(Name, append(secrets, token)...), number: base + "/" + numberID, token: token}, nil
 }
 
-// Some codes of Meta's errors. The sets below group all codes that nod knows by how nod reacts.
+// The codes of Meta's errors to which nod reacts in a special way. The sets below group all codes that
+// nod knows.
 const (
 	codeToken       = 190    // the access token is expired or revoked
 	codeWindow      = 131047 // the person has not written for 24 hours

@@ -88,7 +88,7 @@ func choices(p *schemas.Prompt) (all []int) {
 }
 
 // answerFor returns the answer to p for the action of a button. ok is false if p does not offer that
-// action here.
+// action on WhatsApp.
 func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	switch {
 	case p.Request.Kind == schemas.KindQuestion:

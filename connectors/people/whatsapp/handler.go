@@ -25,7 +25,7 @@ const (
 	mostShown = 10
 )
 
-// unknown is the error for a request that does not exist, or that this person may not see.
+// unknown is the error for a request that does not exist, or that the person who acts may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles a single message of a person.
@@ -36,10 +36,10 @@ type handler struct {
 	now  time.Time // the broker's time after the first query; before it, this machine's time
 }
 
-// handleOnce handles a message unless a worker has already handled it. It marks the message
-// afterwards: if the worker dies in between, Meta sends the message again, and submitting the
-// same answer again changes nothing. A repeated thaw could end a later freeze, so handleOnce
-// marks a thaw before it handles it.
+// handleOnce handles a message unless a worker has already handled it. It marks the message afterwards.
+// If the worker dies before that, Meta sends the message again, and the same answer is submitted twice
+// without harm. A repeated thaw could end a later freeze, so handleOnce marks a thaw before it handles
+// it.
 func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming) error {
 	seconds, err := strconv.ParseInt(m.Timestamp, 10, 64)
 	sentAt := time.Unix(seconds, 0)
@@ -78,9 +78,9 @@ func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming)
 	return h.uncertain(err)
 }
 
-// uncertain returns err, an error about the mark of a handled message, if Meta must send the
-// message again. It logs any other error and returns nil: an older engine, which cannot store
-// marks, must not prevent answers.
+// uncertain returns err, an error about the mark of a handled message, if Meta must send the message
+// again. It logs any other error and returns nil, because an older engine cannot store marks and must not
+// prevent answers.
 func (h *handler) uncertain(err error) error {
 	if err != nil && !people.IsUncertain(err) {
 		h.Log.Warn("whatsapp: nod does not remember the handled messages; a repeated message may get a second reply", "error", err)
@@ -141,7 +141,7 @@ func (h *handler) from() schemas.From {
 func (h *handler) handleTap(ctx context.Context, id string) error {
 	b, ok := people.ReadButton(id, maxID)
 	shown := h.sent.Get(h.m.Context.ID)
-	if !ok || shown != "" && shown != b.Digest { // the button belongs to another message than the one that was tapped
+	if !ok || shown != "" && shown != b.Digest { // the tapped message has been about another request than the button
 		return h.refuse(ctx, unknown)
 	}
 	p, err := h.find(ctx, b)
@@ -190,7 +190,7 @@ func (h *handler) handleText(ctx context.Context) error {
 	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
 	if reply, known, err := commands.Run(ctx, h.from(), words); known {
 		if command, _ := people.Command(words); command != "/web" {
-			reply = said(reply) // WhatsApp does not open links in code
+			reply = said(reply) // said would format the link as code, in which WhatsApp opens no links
 		}
 		if err == nil {
 			h.say(ctx, reply)
@@ -292,7 +292,7 @@ func (h *handler) showPending(ctx context.Context) error {
 // the answer.
 func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer) error {
 	key := tellKey(h.m.From, p)
-	h.told.Put(key, "answering") // prevents that Settle tells this person the outcome as well
+	h.told.Put(key, "answering") // otherwise Settle would tell this person the outcome too
 	d, err := h.desk.Answer(ctx, a)
 	var e *schemas.Error
 	switch {
@@ -328,7 +328,7 @@ func (h *handler) say(ctx context.Context, body string) (sent bool) {
 	return h.sayAbout(ctx, h.m.ID, body)
 }
 
-// sayAbout sends a message that quotes the message with the id quotes.
+// sayAbout sends a message that quotes another message, whose id is quotes.
 func (h *handler) sayAbout(ctx context.Context, quotes, body string) (sent bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()

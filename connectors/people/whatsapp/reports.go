@@ -17,7 +17,7 @@ type messageKind string
 
 const (
 	question messageKind = "q"
-	again    messageKind = "r" // a question that was sent again, because the first message failed or because the person asked for it
+	again    messageKind = "r" // a question that nod sent again, because the first message failed or the person asked for it
 	notice   messageKind = "t" // a template
 )
 
@@ -40,7 +40,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 	parts := strings.Split(s.Callback, "/")
 	rank, known := ranks[s.Status]
 	if len(parts) != 4 || !known || rank <= c.read.Get(s.ID) {
-		return nil // a report about an outcome or a reply, or one that is older than the last
+		return nil // a report about an outcome or a reply, or a report that came before the last one in rank
 	}
 	d := schemas.Delivery{Recipient: parts[1], SessionID: parts[2], PendingID: parts[3], State: schemas.DeliveryShown}
 	kind := messageKind(parts[0])
@@ -66,9 +66,9 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 	return err
 }
 
-// handleFailure handles Meta's report that a message was not sent. If the person has not written
-// for 24 hours, it sends the template, if there is one. After a temporary error it sends a
-// question once more. Otherwise it reports to nod that the person could not be told.
+// handleFailure handles Meta's report that a message was not sent. If the person has not written for 24
+// hours, handleFailure sends the template, if there is one. After a temporary error it sends a question
+// once more. In all other cases it reports to nod that the person could not be told.
 func (c *Carrier) handleFailure(ctx context.Context, desk people.Desk, s *status, kind messageKind, d schemas.Delivery) error {
 	f := &apiError{status: http.StatusBadRequest, text: "the message was not sent"}
 	if len(s.Errors) > 0 {
@@ -116,5 +116,5 @@ func report(ctx context.Context, desk people.Desk, d schemas.Delivery) error {
 	if err := r.Report(ctx, d); people.IsUncertain(err) {
 		return fmt.Errorf("report what became of a message: %w", err)
 	}
-	return nil // nod no longer stores the request, or it was not routed to this person
+	return nil // nod no longer stores the request, or has not routed it to this person
 }

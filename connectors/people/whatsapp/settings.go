@@ -46,8 +46,8 @@ type WebhookSettings struct {
 	KeyFile         string `json:"key_file,omitempty"`
 }
 
-// TemplateSettings names a message template that Meta has approved. Its body must contain one
-// parameter, and it must have one quick-reply button.
+// TemplateSettings names a message template that Meta has approved. The template's body must contain one
+// parameter, and the template must have one quick-reply button.
 type TemplateSettings struct {
 	Name     string `json:"name"`
 	Language string `json:"language"`

@@ -23,8 +23,8 @@ const (
 	margin = 256
 )
 
-// The first line of a message that may be the second one about the same request. repeatEnded
-// replaces repeated when the request is decided.
+// The first lines of a message that may be the second one about the same request: repeated while the
+// request is pending, and repeatEnded after its decision.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -153,7 +153,7 @@ func hint(p *schemas.Prompt, answerCode string) string {
 	return "Tap the button, or write no " + answerCode + " and why."
 }
 
-// questionHint returns the line that explains how to answer a question, besides by its buttons.
+// questionHint returns the line that explains how to answer a question with a text.
 func questionHint(p *schemas.Prompt, answerCode string) string {
 	_, words := people.TextOption(p, fitsWhole(p))
 	switch most := len(choices(p)) > 0; {

@@ -54,8 +54,8 @@ func (c *Carrier) serve(w http.ResponseWriter, r *http.Request, desk people.Desk
 	}
 }
 
-// verify handles the call by which Meta checks that the address belongs to nod. If the call
-// contains the verify token, verify replies with the text in it.
+// verify handles the call by which Meta checks that the address belongs to nod. If the call contains the
+// verify token, verify replies with the challenge in the call.
 func (c *Carrier) verify(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	challenge := q.Get("hub.challenge")
@@ -95,7 +95,7 @@ func (c *Carrier) receive(w http.ResponseWriter, r *http.Request, desk people.De
 	w.WriteHeader(http.StatusOK)
 }
 
-// signed reports whether signature is that of body with the app secret.
+// signed reports whether signature is the signature of body with the app secret.
 func (c *Carrier) signed(body []byte, signature string) bool {
 	given, err := hex.DecodeString(strings.TrimPrefix(signature, "sha256="))
 	mac := hmac.New(sha256.New, []byte(c.AppSecret))
@@ -128,7 +128,8 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, n *notificati
 	return nil
 }
 
-// safely calls handle. If it panics, safely drops the message. Otherwise Meta would repeat it for days.
+// safely calls handle. If handle panics, safely drops the message, because Meta would otherwise repeat it
+// for days.
 func (c *Carrier) safely(handle func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -22,7 +22,7 @@ func (w *world) post(body, signature string) int {
 		req.Header.Set("X-Hub-Signature-256", signature)
 	}
 	var resp *http.Response
-	w.waits(func() bool { // until the webhook listens
+	w.waits(func() bool { // wait until the webhook listens
 		resp, err = http.DefaultClient.Do(req)
 		if err != nil {
 			req.Body = nopCloser(body)

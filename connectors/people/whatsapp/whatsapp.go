@@ -42,7 +42,7 @@ type Options struct {
 	VerifyToken   string // the text that Meta sends when it checks the webhook's address
 	Listen        string // the address of the webhook, HOST:PORT; without TLS, only a loopback address is accepted
 	TLS           *tls.Certificate
-	Template      TemplateSettings // its Name is empty if there is no template
+	Template      TemplateSettings // Template.Name is empty if there is no template
 	Log           *slog.Logger
 }
 
@@ -112,8 +112,8 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	return people.Ref(id), err
 }
 
-// sendPrompt sends a question, or the outcome of one, in one or two messages, and returns the id of the
-// last one. Each of Meta's reports about that message contains kind.
+// sendPrompt sends a question, or its outcome, in one or two messages, and returns the id of the last
+// message. Each of Meta's reports about that message contains kind.
 func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messageKind) (id string, err error) {
 	now := time.Now()
 	whole := promptText(p, now)
@@ -188,9 +188,9 @@ func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) 
 
 func tellKey(person string, p *schemas.Prompt) string { return person + "/" + p.Key() + "/" + p.Digest }
 
-// windowClosed reports whether Meta is known to accept only templates for a person, because the
-// person has not written for 24 hours. The carrier remembers this until the person writes again.
-// After a restart it learns it anew, by trying to send a message.
+// windowClosed reports whether Meta is known to accept only templates for a person, because the person
+// has not written for 24 hours. The carrier remembers this until the person writes again. A restarted
+// carrier learns it when it next tries to send a message.
 func (c *Carrier) windowClosed(person string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

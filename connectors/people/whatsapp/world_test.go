@@ -79,7 +79,6 @@ func (w *world) quiet() {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 }
 
-// last returns the last message to Ann.
 func (w *world) last() whatsapptest.Message {
 	w.t.Helper()
 	all := w.Chat(ann)

@@ -36,7 +36,7 @@ type Server struct {
 	commands     []json.RawMessage
 	registered   int // the number of calls that registered a command
 	sessions     []*session
-	interactions map[string]*interaction // by token
+	interactions map[string]*interaction // the interactions, by token
 	nonces       map[string]*message
 	faults       []Fault
 	rejected     []string
@@ -56,9 +56,9 @@ type Fault struct {
 	Status     int    // the HTTP status; 0 breaks the connection
 	Code       int    // the code of the error
 	Message    string
-	RetryAfter float64 // in seconds
+	RetryAfter float64 // the time to wait, in seconds
 	Done       bool    // the server executes the call before it fails
-	Then       func()  // if set, called before the failure is sent; a test may end the caller here
+	Then       func()  // if set, the server calls it before it sends the failure; a test can end the caller in it
 }
 
 // New starts a server. Close ends it.
@@ -267,7 +267,6 @@ func strict(body []byte, v any) *failure {
 	return nil
 }
 
-// id returns a new id.
 func (s *Server) id() string {
 	s.lastID++
 	return strconv.Itoa(s.lastID)

@@ -301,7 +301,7 @@ type view struct {
 
 	id    string
 	about *trigger
-	sent  bool // the person has sent it, and waits for the app
+	sent  bool // the person has sent the dialog and waits for the app
 	layout
 }
 

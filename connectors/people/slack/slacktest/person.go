@@ -85,7 +85,7 @@ func (s *Server) Chat(id string) (all []Message) {
 	return all
 }
 
-// Open returns the dialog that is open at a person.
+// Open returns the dialog that a person has open.
 func (s *Server) Open(id string) (Dialog, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

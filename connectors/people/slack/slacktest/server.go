@@ -55,9 +55,9 @@ type Fault struct {
 	Method     string // the method that fails; empty means chat.postMessage and chat.update
 	Status     int    // the HTTP status; 0 breaks the connection
 	Code       string // the error in a reply with the status 200
-	RetryAfter int    // in seconds
+	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the server executes the call before it fails
-	Then       func() // if set, called before the failure is sent; a test may end the caller here
+	Then       func() // if set, the server calls it before it sends the failure; a test can end the caller in it
 }
 
 // New starts a workspace. Close ends it.
@@ -197,7 +197,7 @@ func arguments(r *http.Request) ([]byte, error) {
 		if err := json.Unmarshal([]byte(values[0]), &value); err != nil {
 			value = values[0]
 		}
-		if _, isNumber := value.(float64); isNumber { // such as a timestamp
+		if _, isNumber := value.(float64); isNumber { // a text that looks like a number, such as a timestamp, stays a text
 			value = values[0]
 		}
 		all[name] = value

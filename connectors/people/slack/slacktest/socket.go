@@ -58,7 +58,7 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 func (c *conn) say(message map[string]any) {
 	data, err := json.Marshal(message)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	c.write(data)
 }
@@ -115,7 +115,7 @@ func (s *Server) push(by *person, kind string, about *trigger, payload map[strin
 	id := fmt.Sprint("envelope-", s.lastID)
 	data, err := json.Marshal(map[string]any{"envelope_id": id, "type": kind, "accepts_response_payload": true, "payload": payload})
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	to := s.newest()
 	if to == nil {

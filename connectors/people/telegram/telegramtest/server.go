@@ -60,7 +60,7 @@ type Fault struct {
 	Words      string // the error's description
 	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the server executes the call before it fails
-	Then       func() // if set, called before the failure is sent; a test may end the caller here
+	Then       func() // if set, the server calls it before it sends the failure; a test can end the caller in it
 }
 
 // New starts a Telegram server. Close ends it.
