@@ -52,8 +52,8 @@ func actionParts(r *schemas.Request, onDisk *schemas.DiskFile) (parts []Part, cw
 	return a.parts, cwd
 }
 
-// Directory returns the directory in which a call acts, as the agent sent it. It is empty if the input
-// does not name one.
+// Directory returns the directory in which a call acts, as the agent sent it. The result is empty if the
+// input does not name a directory.
 func Directory(r *schemas.Request) string {
 	_, cwd := actionParts(r, nil)
 	return cwd
@@ -97,8 +97,8 @@ func (a *action) head(verb, object string, styles []payload.Span) {
 	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
 }
 
-// question appends the text of a question, or the plan that a person must approve. The answers
-// are in another part; see unfolded.
+// question appends the text of a question, or the plan that a person must approve. Another part contains
+// the answers; see unfolded.
 func (a *action) question() {
 	if plan, ok := a.text("plan"); ok && strings.TrimSpace(plan) != "" {
 		a.drop("plan")

@@ -17,7 +17,7 @@ type ButtonData struct {
 	Digest      string
 	Action      string
 	Waiters     int
-	Session, ID string // both empty if the button has no room for them
+	Session, ID string // empty if the button has no room for the request's name
 }
 
 // ButtonFor returns the data of the button under p with this action.

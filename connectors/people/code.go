@@ -37,8 +37,8 @@ func (key Codes) Of(p *schemas.Prompt, recipient string) string {
 	return string(code)
 }
 
-// Find returns the pending request of a recipient whose message shows the code, with the number of calls
-// that the message shows. ok is false if no request or more than one has the code.
+// Find returns the recipient's pending request whose message shows the code, with the number of calls
+// that the message shows. ok is false if no request, or more than one, has the code.
 func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (found schemas.Prompt, ok bool, err error) {
 	ambiguous := false
 	err = desk.EachPending(ctx, schemas.Query{Recipient: recipient}, func(page []schemas.Prompt) error {

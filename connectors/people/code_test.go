@@ -75,7 +75,7 @@ func TestACodeIsForOneMessage(t *testing.T) {
 	}
 }
 
-// If two requests have the same code by chance, an answer with this code decides neither.
+// If two requests have the same code by chance, an answer with this code decides neither of them.
 func TestACodeOfTwoRequestsFindsNone(t *testing.T) {
 	codes, with := people.Codes("a secret of the channel"), map[string]schemas.Prompt{}
 	for i := 0; ; i++ {

@@ -21,9 +21,9 @@ type Commands struct {
 	Now     time.Time // the broker's time if it is known, otherwise this machine's time
 }
 
-// Run carries out the command in a person's text and returns the reply. If the text is none of
-// the commands, known is false and Run has done nothing. An error means that the result is
-// unknown: the channel must deliver the text again.
+// Run carries out the command in a person's text and returns the reply. If the text is no command, known
+// is false and Run has done nothing. An error means that the result is unknown, and the channel must
+// deliver the text again.
 func (c *Commands) Run(ctx context.Context, from schemas.From, text string) (reply string, known bool, err error) {
 	command, rest := Command(text)
 	switch {

@@ -20,7 +20,7 @@ const (
 type Dialog struct {
 	Kind    string
 	Title   string
-	Allows  string // what the answer allows; only for AskCode. It may contain text of the agent
+	Allows  string // what the answer allows, which may contain text of the agent; only for AskCode
 	Label   string // the label of the field
 	Hint    string // a sentence about the effect of the text; may be empty
 	Initial string // the text in the field when the dialog opens
@@ -76,8 +76,8 @@ func DialogFault(kind, text string) string {
 }
 
 // Editable reports whether a person can change the input in a dialog and allow the call with the change.
-// The dialog must show every character of the input: a person edits an input that is too long, or has
-// invisible characters, on another channel.
+// The dialog must show every character of the input. A person must edit on another channel if the input
+// is too long or contains invisible characters.
 func (o Offer) Editable() bool {
 	_, once := o.Request.OptionOfKind(schemas.AllowOnce)
 	text := o.Input()

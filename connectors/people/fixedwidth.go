@@ -11,9 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// FixedWidth shows a character by its code points if the character's width differs between terminals.
-// An example is a cluster that some terminals draw as one character and others as several. With such
-// characters, a partial redraw could mix old and new text on the screen.
+// FixedWidth shows a character by its code points if terminals draw the character with different widths.
+// Such a character could mix old and new text on the screen when the screen is partly redrawn.
 func FixedWidth(s string) string {
 	s, _ = FixedWidthSpans(s, nil)
 	return s

@@ -99,7 +99,8 @@ func TestALeaveWithAnUnknownResultIsRepeated(t *testing.T) {
 	require.Error(t, err)
 }
 
-// /back ends the leave that it names, or the only one in force, and lists its last calls.
+// The command /back ends the leave of the named session, or the only leave in force, and lists the last
+// calls of the leave.
 func TestBackEndsALeaveAndListsItsCalls(t *testing.T) {
 	leave := func(session string, calls int) schemas.StandingAnswer {
 		g := schemas.StandingAnswer{

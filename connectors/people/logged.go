@@ -107,7 +107,7 @@ func loggedNote(l *schemas.LoggedRequest, known bool) string {
 // Search is a filter of past requests.
 type Search struct {
 	Outcome schemas.Outcome // empty means any
-	Words   []string        // in lower case; all must occur in the request or its decision
+	Words   []string        // in lower case; the request and its decision must contain all of them
 }
 
 // NewSearch returns the search for the words of a text.

@@ -92,8 +92,8 @@ func (o Offer) Options() (places []int) {
 	return places
 }
 
-// MoreAnswer is an answer for which one press under the message is not enough: its description, and
-// its buttons.
+// MoreAnswer is an answer that takes more than one press under the message. It contains the answer's
+// description and its buttons.
 type MoreAnswer struct {
 	ID      string // unique among the answers to a prompt
 	Text    string // what the answer does; it may contain text of the agent

@@ -42,7 +42,7 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	}
 	switch d.Outcome {
 	case schemas.Allowed, schemas.Denied, schemas.Cancelled:
-	case schemas.TimedOut, schemas.Withdrawn: // this line names neither the decider nor the time
+	case schemas.TimedOut, schemas.Withdrawn: // the outcome line names neither the decider nor the time
 		return join([]string{head, callsText(p)})
 	default:
 		return head
@@ -88,9 +88,9 @@ func outcomeHead(d *schemas.Decision, p *schemas.Prompt) string {
 	return "⛔ Not allowed: ended in a way that this version of nod does not know"
 }
 
-// aftermath returns a text about the calls whose end differs from the decision d: they ran
-// although they were not allowed, never ran although they were allowed, or ran without their
-// container. If p reports no such call, it returns "".
+// aftermath returns a text about the calls whose end differs from the decision d. Such a call ran
+// although it was not allowed, never ran although it was allowed, or ran without its container. If p
+// reports no such call, aftermath returns "".
 func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	kind, mark := schemas.AftermathRan, "❗ "
 	if d.Outcome == schemas.Allowed {

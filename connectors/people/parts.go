@@ -37,7 +37,7 @@ type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the headline, the payload or the question with its answers, the caption and the number of calls; a person can allow only after all of it could be seen
+	Essential Group = iota // the headline, the payload or the question with its answers, the caption and the number of calls; all of these must be visible before an allow
 	About                  // the agent's reason, the place, the deadline, the answers
 	Rest                   // ids and names, which a channel may hide until the person asks for them
 )
@@ -241,8 +241,8 @@ func riskWord(r schemas.Risk) string {
 	return "unknown"
 }
 
-// requestedPermissions returns the permissions that an allow would grant. They are the requested ones
-// that the session does not have.
+// requestedPermissions returns the permissions that an allow would grant: the requested permissions that
+// the session does not have.
 func requestedPermissions(p *schemas.Prompt) []string {
 	all := p.Request.Permissions
 	if p.Request.Kind == schemas.KindPermission && len(p.Remember) > 0 {

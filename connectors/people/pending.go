@@ -110,8 +110,8 @@ func newer(p *schemas.Prompt, at time.Time, key string) int {
 // Prompts returns the kept requests, the newest decision first.
 func (n *Newest) Prompts() []schemas.Prompt { return n.found }
 
-// ListPending returns the text of the reply to the command /pending: the requests that wait for this
-// person on a channel with buttons. now is the broker's time.
+// ListPending returns the reply to the command /pending on a channel with buttons: a list of the requests
+// that wait for the person. now is the broker's time.
 func ListPending(ctx context.Context, desk Desk, person string, now time.Time) (string, error) {
 	open, more, err := Oldest(ctx, desk, schemas.Query{Recipient: person}, MaxListed, nil)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 const (
 	maxGap    = 24 // spaces and tabs in a row
 	maxBreaks = 4  // line breaks in a row
-	maxAccent = 3  // combining marks on one letter
-	maxRTL    = 18 // characters in one ⟦rtl … ltr⟧ mark, which is always on one row
+	maxAccent = 3  // combining marks on a single letter
+	maxRTL    = 18 // characters in a ⟦rtl … ltr⟧ mark, which is always on a single row
 )
 
 const (
@@ -145,8 +145,8 @@ func (m *marker) paint(style payload.Style) {
 	}
 }
 
-// next writes the sanitised form of the character at an offset of the text, or of the run that starts
-// there. It returns the number of bytes of the text that it has handled.
+// next writes the sanitised form of the character at an offset of the text, or of a run of characters
+// that starts there. It returns the number of bytes of text that it has handled.
 func (m *marker) next(at int) int {
 	s := m.text[at:]
 	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
@@ -249,8 +249,8 @@ func (m *marker) counted(s string) {
 	}
 }
 
-// rightToLeft writes the right-to-left text at the start of s as one ⟦rtl … ltr⟧ mark. The Latin
-// letters at both ends of the mark keep the surrounding text in its order on the screen.
+// rightToLeft writes the right-to-left text at the start of s as a ⟦rtl … ltr⟧ mark. The Latin letters at
+// both ends of the mark keep the surrounding text in its order on the screen.
 func (m *marker) rightToLeft(s string) int {
 	m.line.WriteString("⟦rtl ")
 	m.cluster = ""
@@ -307,10 +307,10 @@ func (m *marker) mustMark(r rune, size int) bool {
 	return m.looksDifferent(r)
 }
 
-// looksDifferent reports whether r, shown as it is, could mislead: if it looks like another
-// character (U+212A looks like K), changes the character before it (e and U+0301 become é), or is
-// a combining mark without a character before it. It is true for every combining mark that
-// belongs to no particular script, because such marks can be stacked to cover other text.
+// looksDifferent reports whether r could mislead if nod showed it unchanged. It is true if r looks like
+// another character (U+212A looks like K), changes the character before it (e and U+0301 become é), or is
+// a combining mark without a character before it. It is true for every combining mark that belongs to no
+// particular script, because such marks can be stacked to cover other text.
 func (m *marker) looksDifferent(r rune) bool {
 	char := string(r)
 	if !norm.NFC.IsNormalString(char) {

@@ -43,8 +43,8 @@ type Secret struct {
 	What      string // such as "the bot's token"
 }
 
-// CheckSecrets returns an error for the first secret for which neither an environment variable
-// nor a file is set, or both are.
+// CheckSecrets returns an error for the first secret that names neither an environment variable nor a
+// file, or names both.
 func CheckSecrets(all ...Secret) error {
 	for _, s := range all {
 		if (s.Env == "") != (s.File == "") {

@@ -133,8 +133,8 @@ func ScopeAndTerm(g *schemas.StandingAnswer) string {
 	return where + ", for " + schemas.FormatDuration(g.ExpiresAt.Sub(g.CreatedAt))
 }
 
-// UndoHint returns a line with the command that ends the standing answer of d. If d created none, it
-// returns "".
+// UndoHint returns a line with the command that ends the standing answer of d. If d created no standing
+// answer, it returns "".
 func UndoHint(d *schemas.Decision) string {
 	g := d.Grant
 	if g == nil {

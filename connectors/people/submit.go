@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// tryWithin is the time limit of one attempt to submit an answer, and tryFor that of all
+	// tryWithin is the time limit of one attempt to submit an answer, and tryFor the time limit of all
 	// attempts together. tryPause is the pause between two attempts.
 	tryWithin = 30 * time.Second
 	tryFor    = 10 * time.Minute
@@ -98,7 +98,7 @@ func FindShown(ctx context.Context, desk Desk, session, id string, b ButtonData)
 	return AsShown(p, b.Waiters), page.Now, err
 }
 
-// CheckRouted returns nil if p is pending and routed to this person. Otherwise the error is the one that
+// CheckRouted returns nil if p is pending and routed to the person. Otherwise it returns the error that
 // an answer of the person would get.
 func CheckRouted(ctx context.Context, desk Desk, p *schemas.Prompt, person string) error {
 	if p.Decision != nil {

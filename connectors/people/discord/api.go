@@ -71,9 +71,9 @@ var (
 type apiError struct {
 	method string
 	status int
-	code   int // 0 if Discord sent none
+	code   int // 0 if Discord sent no code
 	detail string
-	after  time.Duration // the time to wait; 0 if Discord did not say
+	after  time.Duration // the time to wait; 0 if Discord named no time
 }
 
 func (f *apiError) Error() string {

@@ -51,7 +51,7 @@ func styleOf(b people.Button) int {
 	return styleGrey
 }
 
-// The kinds of a pressID. Those of modals are the kinds of people.Dialog.
+// The kinds of a pressID for buttons. The kinds for modals are those of people.Dialog.
 const (
 	inMessage = ""     // a button under the message of the question
 	inMenu    = "more" // a button in the menu with the other answers

@@ -103,8 +103,8 @@ func (c *Carrier) send(ctx context.Context, person string, m outgoing) (sent, er
 	return s, err
 }
 
-// chat returns the channel of a person's private conversation with the bot. It opens the conversation
-// if there is none.
+// chat returns the channel of a person's private conversation with the bot. If there is no conversation,
+// it opens a conversation.
 func (c *Carrier) chat(ctx context.Context, person string) (string, error) {
 	if !isID(person) {
 		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a Discord user id: write /nod to the bot for the id to put under approvers, or use nod pair discord", person)}

@@ -265,8 +265,8 @@ func (c *conn) heartbeat(ctx context.Context) error {
 	return c.say(ctx, opHeartbeat, seq)
 }
 
-// beat sends heartbeats. It calls end if Discord does not reply to one, for example after this machine
-// was asleep.
+// beat sends heartbeats. It calls end if Discord does not reply to a heartbeat, for example after this
+// machine was asleep.
 func (c *conn) beat(ctx context.Context, every time.Duration, end context.CancelFunc) {
 	c.acked.Store(true)
 	wait := time.NewTimer(time.Duration(rand.Float64() * float64(every))) // Discord asks for a random delay before the first heartbeat

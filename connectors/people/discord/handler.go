@@ -36,7 +36,7 @@ type handler struct {
 	mine    bool      // this worker handles the interaction
 	unsure  bool      // another worker may handle the interaction too
 	came    time.Time // the time at which the interaction came
-	now     time.Time // the broker's time after the first query; before it, this machine's time
+	now     time.Time // the broker's time or, before the first query, this machine's time
 
 	mu  sync.Mutex // held during the response, because Discord must get the response before a follow-up
 	ack ack
@@ -119,9 +119,9 @@ func (h *handler) ifMine(handle func(context.Context) error) func(context.Contex
 	}
 }
 
-// claim sets mine if this worker is the first one that marks the interaction as handled. If the result
-// of an earlier attempt is unknown, the mark may be this worker's own. The worker then handles the
-// interaction in any case, because it does no harm to submit an answer twice.
+// claim sets mine if this worker is the first to mark the interaction as handled. If the result of an
+// earlier attempt is unknown, the mark may be this worker's own. The worker then sets mine too, because
+// it does no harm to submit an answer twice.
 func (h *handler) claim(ctx context.Context) error {
 	dedupe, durable := h.desk.(people.Deduper)
 	if h.mine || !durable {

@@ -42,8 +42,8 @@ var (
 	lineStart    = regexp.MustCompile(`(?m)^(\s*\d*)([-#+>.])`)
 )
 
-// escape makes a text safe where Discord reads Markdown: Discord shows every character as it is, and
-// nothing becomes a link, a mention, a list or an emoji.
+// escape makes a text safe where Discord reads Markdown. Discord then shows every character as it is, and
+// makes no links, mentions, lists or emoji.
 func escape(s string) string {
 	s = afterSpecial.ReplaceAllString(special.Replace(s), ":$1")
 	return lineStart.ReplaceAllString(invite.ReplaceAllString(s, `$1\.$2`), `$1\$2`)

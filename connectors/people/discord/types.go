@@ -44,7 +44,7 @@ type outgoing struct {
 	EnforceNonce bool   `json:"enforce_nonce,omitempty"`
 }
 
-// mentions says which mentions in a message have an effect. Its zero value means none.
+// mentions says which mentions in a message have an effect. In its zero value, no mention has an effect.
 type mentions struct {
 	Parse [0]string `json:"parse"`
 }

@@ -77,7 +77,7 @@ func note(p *schemas.Prompt) Note {
 	}
 	for _, o := range p.Request.Options {
 		once := o.Kind == schemas.AllowOnce && whole || o.Kind == schemas.RejectOnce
-		if once { // A person chooses a lasting allow or denial in two steps. This board has only one step, so it offers neither.
+		if once { // A lasting allow or denial takes two steps. This board has only one step, so it offers no lasting answers.
 			n.Choices = append(n.Choices, Choice{o.Kind, p.Digest + ":" + o.OptionID})
 		}
 	}

@@ -20,7 +20,7 @@ const (
 	minWidth  = 40
 )
 
-// answer is the user's choice. answerTo converts it to one schemas.Answer for each request.
+// answer is the user's choice. answerTo converts the choice to one schemas.Answer for each request.
 type answer struct {
 	allows bool
 	choice int // the number of the choice, from 1; 0 means allow once or deny

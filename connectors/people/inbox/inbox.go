@@ -24,7 +24,7 @@ type Options struct {
 	UserID          string          // the user id, on the terminal connector, of the person who answers
 	ClientID        string          // the id with which this screen acquires input locks
 	Note            string          // a text that the screen always shows; may be empty
-	Rings           bool            // ring the terminal for new requests while its user is away; see people.Ring
+	Rings           bool            // ring the terminal for new requests while the user is away; see people.Ring
 }
 
 // Screen is the inbox on one terminal.
@@ -41,8 +41,8 @@ func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 	return &Screen{m, tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())}
 }
 
-// Show sends a version of a request to the screen. Any goroutine may call it. Before Run it blocks
-// until Run starts; after Run it does nothing.
+// Show sends a version of a request to the screen. Any goroutine may call Show. A call before Run blocks
+// until Run starts; a call after Run has no effect.
 func (s *Screen) Show(p schemas.Prompt) { s.program.Send(shownMsg{p}) }
 
 // Run shows the inbox until its user closes it or the context ends. It then releases the input lock. If

@@ -163,8 +163,8 @@ type choice struct {
 	option schemas.Option
 }
 
-// choices returns the choices of a request. The first ones allow it for the session by one of the
-// rules that nod can store. The options other than allow once and deny once follow.
+// choices returns the choices of a request. The first choices allow the request for the session, by a
+// rule that nod can store. The options other than allow once and deny once follow.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
 	question := p.Request.Kind == schemas.KindQuestion // each answer has a digit of its own, except one that the agent remembers, which takes two steps

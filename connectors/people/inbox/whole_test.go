@@ -71,7 +71,8 @@ func (w witness) seen(rows []string, from int) int {
 	return from
 }
 
-// No keys, here random ones, allow a request before the terminal has shown all its essential rows.
+// No sequence of keys allows a request before the terminal has shown all its essential rows. The test
+// presses random keys.
 func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 	tries := 4
 	if testing.Short() {
@@ -287,8 +288,8 @@ func FuzzTheScreenShowsOnlySanitisedText(f *testing.F) {
 					t.Fatalf("%U is drawn", c)
 				}
 			}
-			// The only escape sequences are those for colours, bold, faint, underlined and reversed
-			// text.
+			// The screen contains no escape sequences but those for colours, bold, faint, underlined and
+			// reversed text.
 			for _, rest := range strings.Split(r.m.draw(), "\x1b")[1:] {
 				if !strings.HasPrefix(rest, "[") || strings.Trim(rest[1:strings.IndexByte(rest, 'm')], "01234567;") != "" {
 					t.Fatalf("an escape is drawn: %.20q", rest)

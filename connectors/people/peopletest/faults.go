@@ -96,10 +96,10 @@ func endedPrompt(s *stage) {
 	s.Empty(m.Choices)
 }
 
-// unknownMessage shows a question in two messages, and gives the worker only the Ref of the second.
-// This can happen if nod's stores were restored from an older copy. Ann answers the first message.
-// If the request is pending, her answer must count. If it is decided, the channel must show her the
-// outcome. In both cases the first message must lose its buttons.
+// unknownMessage shows a question in two messages, and gives the worker only the Ref of the second
+// message. This can happen if nod's stores were restored from an older copy. Ann answers the first
+// message. If the request is pending, her answer must count. If the request is decided, the channel must
+// show her the outcome. The first message must lose its buttons in either case.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")

@@ -177,9 +177,9 @@ func (w *walk) step(s *screen, path []string) state {
 	return state{fmt.Sprint(p.Sees(), may), may}
 }
 
-// continues returns the sequences of presses to try next: each sequence in paths, extended by
-// each control that can be pressed after it. If several sequences have led to the same state, it
-// extends only the first of them.
+// continues returns the sequences of presses to try next. Each sequence in paths is extended by each
+// control that can be pressed after the sequence. If several sequences have led to the same state,
+// continues extends only the first of them.
 func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
 	for i, path := range paths {
 		if w.been[reached[i].shown] || len(path) == w.depth {

@@ -104,7 +104,7 @@ func run(t *testing.T, has, declared peopletest.Features) {
 // board declares the features of package example's channel.
 var board = peopletest.Features{Buttons: true, Replies: true, Edits: true}
 
-// A channel passes the suite with any set of features if it declares exactly those that it has.
+// A channel passes the suite with any set of features if it declares exactly the features that it has.
 func TestChannelsWithFewerFeatures(t *testing.T) {
 	t.Parallel()
 	for name, features := range map[string]peopletest.Features{

@@ -206,8 +206,8 @@ func (s *stage) sends(p schemas.Prompt) people.Ref {
 	return ref
 }
 
-// settles calls Settle as a worker does: it calls again as long as the carrier asks it to wait. Any
-// other error fails the test.
+// settles calls Settle as a worker does. It calls Settle again as long as the carrier asks it to wait.
+// Any other error fails the test.
 func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.t.Helper()
 	var err error
@@ -270,8 +270,8 @@ func (s *stage) submits(m Message, kind schemas.OptionKind) {
 	s.True(s.Does(Ann, s.act(m, kind)))
 }
 
-// act returns the action that allows or denies once. If the channel has buttons, the action presses
-// one; otherwise it replies with yes or no.
+// act returns the action that allows or denies once. If the channel has buttons, the action presses a
+// button. Otherwise it replies with yes or no.
 func (s *stage) act(m Message, kind schemas.OptionKind) Act {
 	s.t.Helper()
 	if !s.features.Buttons {

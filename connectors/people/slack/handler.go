@@ -37,7 +37,7 @@ type handler struct {
 	trigger string // the id with which nod may open a dialog once, within 3 s
 	ack     func(payload any) bool
 	came    time.Time // the time at which the envelope came
-	now     time.Time // the broker's time after the first query; before it, this machine's time
+	now     time.Time // the broker's time or, before the first query, this machine's time
 
 	mu      sync.Mutex
 	replied bool // the person has already got a reply
@@ -107,7 +107,7 @@ func (h *handler) uncertain(err error) error {
 	return err
 }
 
-// once carries out a command at most once: it marks the envelope as handled before it calls
+// once carries out a command at most once, because it marks the envelope as handled before it calls
 // handle.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
 	err := people.Within(ctx, h.came, func(ctx context.Context) error {
@@ -267,8 +267,8 @@ func (h *handler) refuse(ctx context.Context, err error) error {
 	return again
 }
 
-// tell shows a text only to this person. If the person pressed a button in a dialog, the dialog
-// shows the text; otherwise the text is a message that nobody else sees.
+// tell shows a text only to this person. If the person pressed a button in a dialog, the dialog shows the
+// text. Otherwise the text is a message that nobody else sees.
 func (h *handler) tell(ctx context.Context, text string) { h.tellBlocks(ctx, text, said(text)) }
 
 func (h *handler) tellBlocks(ctx context.Context, text string, blocks []block) {

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If Slack asks for another connection, nod opens it before the old one closes, and reads from both until
-// then.
+// If Slack asks for another connection, nod opens it before the old connection closes. Until then nod
+// reads from both connections.
 func TestTheConnectionIsRenewed(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()

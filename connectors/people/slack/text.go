@@ -39,15 +39,15 @@ const (
 // repeatBlock is the id of the first block of a message that begins with repeated or repeatEnded.
 const repeatBlock = "again"
 
-// content is the rich text of a message, while it is being built. In rich text, Slack reads no markup:
-// every character is shown as it is, and nothing becomes a link, a mention or an emoji.
+// content is the rich text of a message, while it is being built. In rich text, Slack reads no markup. It
+// shows every character as it is, and makes no links, mentions or emoji.
 type content struct {
 	blocks []block
 	units  int // the length of the texts in all blocks
 	last   int // the length of the texts in the last block
 }
 
-// add appends an element with a text of n units. It starts another block if the last one is full.
+// add appends an element with a text of n units. It starts another block if the last block is full.
 func (c *content) add(e element, n int) {
 	if len(c.blocks) == 0 || c.last+n > maxBlock {
 		c.blocks = append(c.blocks, block{Type: "rich_text"})

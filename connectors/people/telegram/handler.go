@@ -36,7 +36,7 @@ const answerHead = "Reply to this message with your answer."
 type handler struct {
 	*Carrier
 	desk people.Desk
-	now  time.Time // the broker's time after the first query; before it, this machine's time
+	now  time.Time // the broker's time or, before the first query, this machine's time
 }
 
 // unknown is the error for a request that does not exist, or that the person who acts may not see.
@@ -101,8 +101,8 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	}
 }
 
-// A teller shows a person the result of a press or a message. An alert is a text that the person
-// must not miss: a refusal, or the rule that the next press stores.
+// A teller shows a person the result of a press or a message. An alert is a text that the person must not
+// miss, such as a refusal, or the rule that the next press stores.
 type teller func(text string, alert bool)
 
 func (t teller) say(text string)   { t(text, false) }

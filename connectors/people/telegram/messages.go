@@ -52,9 +52,9 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	return nil
 }
 
-// handleWords submits an answer with the text that a person wrote: the reason of a denial, or the
-// answer to a question. The text counts only if the request has not changed since nod asked for the
-// text. The parameter head is the first line of the message with which nod asked.
+// handleWords submits an answer with the text that a person wrote: the reason of a denial, or the answer
+// to a question. The text counts only if the request has not changed since nod asked for the text. head
+// is the first line of the message in which nod asked for the text.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {

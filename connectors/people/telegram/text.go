@@ -139,8 +139,8 @@ func (c *content) part(p people.Part) {
 	}
 }
 
-// caption writes the headline or the line with the agent. nod's own words about the risk are bold; all
-// other text may come from the agent and is therefore code.
+// caption writes the headline or the line with the agent. nod's own words about the risk are bold. All
+// other text is code, because it may come from the agent.
 func (c *content) caption(p people.Part) {
 	at := 0
 	for _, s := range p.Spans[0] {

@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Client is a voice client without microphone and loudspeaker: other programs give it transcripts
-// as lines of text, and speak the lines that it returns.
+// Client is a voice client without microphone and loudspeaker. Other programs give it transcripts as
+// lines of text, and speak the lines that it returns.
 type Client struct {
 	URL      string // the address of the voice connector
 	Token    string
@@ -204,9 +204,9 @@ func (c *Client) speak(ctx context.Context, conn *websocket.Conn, say func(Line)
 	}
 }
 
-// transcriptOf reads a line of a speech program: a plain transcript, or a JSON object with the field
-// text. ok is false for a blank line and for a partial transcript, which has a field partial or a field
-// final that is false.
+// transcriptOf reads a line of a speech program, which is a plain transcript or a JSON object with the
+// field text. ok is false for a blank line and for a partial transcript, which has a field partial or a
+// field final that is false.
 func transcriptOf(line string) (m Message, ok bool) {
 	line = strings.TrimSpace(line)
 	m = Message{Type: typeTranscript, Text: line, Final: true}

@@ -43,7 +43,7 @@ type Utterance struct {
 type dialogue struct {
 	*mouth
 	from     schemas.From
-	open     *schemas.Prompt // the request that the person is being asked about, as it was spoken; nil if there is none
+	open     *schemas.Prompt // the request that the person is being asked about, as it was spoken; nil if there is no such request
 	words    speech          // the sentences about the request in open
 	readBack bool            // the person said yes, and must confirm it
 	since    time.Time       // the time at which the client will have spoken the read-back

@@ -46,7 +46,7 @@ func (b *bench) asks(p schemas.Prompt) string {
 	return b.speaks()
 }
 
-// speaks simulates that the client speaks all its lines. It returns the last one.
+// speaks simulates that the client speaks all its lines. It returns the last line.
 func (b *bench) speaks() (last string) {
 	b.mouth.mu.Lock()
 	b.fetched(b.lines, b.now)

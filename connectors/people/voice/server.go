@@ -27,9 +27,9 @@ const (
 	maxSessions  = 8
 	maxMessage   = 16 << 10 // the longest message of a client, in bytes
 	minToken     = 16       // the shortest token, in characters
-	perSecond    = 20       // requests of all clients in a second
+	perSecond    = 20       // the limit for requests of all clients, per second
 	burst        = 100
-	utterances   = 5 // utterances of one client in a second
+	utterances   = 5 // the limit for utterances of a client, per second
 	speechWithin = 25 * time.Second
 	idleAfter    = 40 * time.Second // a client that polls counts as gone after this time without a poll
 )
@@ -59,7 +59,7 @@ func UserID(token string) string {
 type talks struct {
 	mu    sync.Mutex
 	open  map[string]*talk
-	wrong map[string]map[string]int // how many wrong code words each person has said, by request; kept when the person's client disconnects
+	wrong map[string]map[string]int // how many wrong code words each person has said, by request; kept after the person's client has disconnected
 }
 
 // of returns the talk of a person, or nil if there is none.
@@ -119,7 +119,7 @@ func (ts *talks) endAll() {
 	}
 }
 
-// server serves the clients of one Run.
+// server serves the voice clients while Carrier.Run runs.
 type server struct {
 	*Carrier
 	desk  people.Desk

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The sentences that a voice client speaks, besides those about a request.
+// The sentences that a voice client speaks, except the sentences about a request.
 const (
 	sayYesOrNo    = "Say yes or no."
 	sayNo         = "You can say no to deny it."

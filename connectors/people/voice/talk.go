@@ -43,7 +43,7 @@ type talk struct {
 	client   string   // the id of the client's lease
 	sessions []string // the sessions whose input lock the client wants
 
-	ctx    context.Context            // ends when the talk ends; its cause is the reason
+	ctx    context.Context            // ends with the talk; its cause is the reason for the end
 	in     chan func(context.Context) // functions that run must execute
 	ended  chan struct{}              // closed when run has returned
 	cancel context.CancelCauseFunc
@@ -189,7 +189,7 @@ func (t *talk) close(text string) {
 	t.end(text)
 }
 
-// offer takes a prompt from the worker: a pending request, or one with its outcome.
+// offer takes a prompt from the worker. The prompt shows a pending request or an outcome.
 func (t *talk) offer(p schemas.Prompt) {
 	same := func(q schemas.Prompt) bool { return q.Key() == p.Key() && q.Digest == p.Digest }
 	isOpen := t.open != nil && same(*t.open)

@@ -57,7 +57,7 @@ type Carrier struct {
 
 var _ people.Carrier = (*Carrier)(nil)
 
-// New creates the carrier. It does not listen yet; Run does.
+// New creates the carrier. The carrier listens only while Run runs.
 func New(s Settings, log *slog.Logger) *Carrier {
 	c := &Carrier{settings: s, rate: s.WordsPerMinute, margin: time.Duration(s.EchoMarginMS) * time.Millisecond, userID: UserID, utterances: utterances, log: log}
 	if c.rate == 0 {

@@ -92,7 +92,7 @@ func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, e
 		return "the message", err
 	}
 	if _, err = w.Write(t.mail(m)); err == nil {
-		err = w.Close() // Close returns the server's reply: whether it accepts the message
+		err = w.Close() // the server's reply, which says whether it accepts the message
 	}
 	if err != nil {
 		return "the message", err
@@ -109,8 +109,8 @@ const (
 
 var errNoTLS = errors.New("it offers no encryption: use smtps://, or another port")
 
-// connect opens an encrypted connection. It accepts an unencrypted one only to a server on this
-// machine.
+// connect opens an encrypted connection. Only to a server on this machine it accepts an unencrypted
+// connection.
 func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step string, err error) {
 	host := t.url.Hostname()
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -205,8 +205,9 @@ func cause(err error) string {
 // unknown sender (greylisting), such as "try again in 300 seconds".
 var inSeconds = regexp.MustCompile(`\bin (\d{1,5}) ?s(?:ec|econds?)?\b`)
 
-// retryIn returns the time until the next attempt, from the text of a temporary refusal. since is the time
-// since the first refusal. Without a time in the text, each pause is twice as long as the one before.
+// retryIn returns the time until the next attempt, from the text of a temporary refusal. since is the
+// time since the first refusal. If the text names no time, each pause is twice as long as the previous
+// pause.
 func retryIn(text string, since time.Duration) time.Duration {
 	if found := inSeconds.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1]) // cannot fail: inSeconds matches at most five digits

@@ -48,7 +48,7 @@ type received struct {
 	user   string
 	header http.Header
 	body   []byte
-	text   string // the decoded body, one field after another
+	text   string // the fields of the decoded body, one after another
 }
 
 func newReceiver(t *testing.T, kind wake.Kind) *receiver {

@@ -111,7 +111,7 @@ func TestAChangedWebhookDoesNotVerify(t *testing.T) {
 	require.Error(t, other.Verify(m.body, m.header))
 }
 
-// The npm library of Standard Webhooks accepts a webhook and refuses a changed one.
+// The npm library of Standard Webhooks accepts a webhook and refuses a changed webhook.
 func TestTheJavaScriptLibraryVerifiesAWebhook(t *testing.T) {
 	if os.Getenv("NOD_WEBHOOK_TEST_NPM") == "" {
 		t.Skip("it needs npm and the network: NOD_WEBHOOK_TEST_NPM=1 go test ./connectors/people/wake -run JavaScript")

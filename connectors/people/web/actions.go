@@ -67,8 +67,8 @@ func (c *client) handle(ctx context.Context, data []byte) {
 	}
 }
 
-// dispatch starts one action. If it cannot start the action, it returns an error and sends no reply.
-// Otherwise the action sends the reply.
+// dispatch starts an action, which then sends its reply. If dispatch cannot start the action, it returns
+// an error and sends no reply.
 func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload) error {
 	if a.SessionID != "" && !schemas.ValidID(a.SessionID) {
 		return noID("session_id")
@@ -133,8 +133,8 @@ func noID(field string) error {
 	return schemas.Errorf(schemas.CodeValidation, "%s is not an id: expected 1 to 128 letters, digits, _ or -", field)
 }
 
-// call runs f, which calls nod, in a goroutine. If maxCalls goroutines are running, it first waits for
-// the end of one. It returns an error if ctx ends before f starts.
+// call runs f, which calls nod, in a goroutine. If maxCalls goroutines are running, call first waits
+// until one of them ends. It returns an error if ctx ends before f starts.
 func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	select {
 	case c.calls <- struct{}{}:

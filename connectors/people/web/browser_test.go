@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program returns the path of the installed browser. If there is none, it skips the test, or fails the
-// test if CI=true.
+// program returns the path of the installed browser. If no browser is installed, it skips the test, or
+// fails the test if CI=true.
 func (b *browser) program(t *testing.T) string {
 	t.Helper()
 	for _, name := range b.names {
@@ -126,7 +126,7 @@ func (p *page) sees(expr string) {
 	p.t.Helper()
 	look := "(async () => {" +
 		"for (const end = Date.now() + 2000; Date.now() < end; await new Promise((next) => setTimeout(next, 15)))" +
-		" try { if (" + expr + ") return true } catch {}" + // expr throws while one of its elements does not exist
+		" try { if (" + expr + ") return true } catch {}" + // expr throws an error while an element in it does not exist
 		"return false })()"
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool](look, chromedp.EvalAwaitPromise))

@@ -113,7 +113,7 @@ func (c *client) run() {
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
-	for range cap(c.calls) { // wait for every running call: each has taken one slot of c.calls
+	for range cap(c.calls) { // each running call has taken a slot of c.calls: wait until all slots are free
 		c.calls <- struct{}{}
 	}
 	c.leaveSessions()

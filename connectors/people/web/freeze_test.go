@@ -138,8 +138,8 @@ func (p *page) freezeSays(label string) {
 	p.sees(fmt.Sprintf("document.querySelector('nod-freeze button').textContent === %q", label))
 }
 
-// clicksUntil clicks the button repeatedly until its label is this one, because clicks have no effect
-// for a moment after a change.
+// clicksUntil clicks the button until it has this label, because clicks have no effect for a moment after
+// a change.
 func (p *page) clicksUntil(label string) {
 	p.t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; {

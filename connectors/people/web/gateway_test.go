@@ -356,7 +356,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // several clients, because the rate limit of one is too low for all answers
+	for range 4 { // four clients, because the rate limit of a single client is too low for all answers
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {

@@ -12,10 +12,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hub contains the list of pending requests and the clients. One lock guards both, so that a new
-// subscription misses no request: the client gets the requests that are pending then, and all
-// that arrive later. A client gets a request once, and again when the request changes. To send a
-// message, the hub only queues it, so a slow client does not delay others.
+// hub contains the list of pending requests and the clients. One lock guards the list and the clients, so
+// that a new subscription misses no request: the client gets the requests that are pending then, and all
+// that arrive later. A client gets a request once, and again when the request changes. To send a message,
+// the hub only queues it, so a slow client does not delay others.
 type hub struct {
 	tasks sync.WaitGroup // the connected clients, and the pusher
 
@@ -72,7 +72,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 		last, announced := c.sent[key]
 		switch {
 		case announced:
-			if last == (sentVersion{}) { // the request was announced to the client but not sent yet; the client must get it before its end
+			if last == (sentVersion{}) { // the client must get the request as pending before its end, because the request was announced but not sent
 				pending := *p
 				pending.Decision = nil
 				c.sendRequest(&pending, newRequestView(&pending, now), outgoing{live: true})

@@ -66,7 +66,7 @@ func TestKeysDoNothingElse(t *testing.T) {
 	p.shows("one")
 	p.presses("j")
 	p.shows("two")
-	p.presses("j") // there is no later request, so this one stays open
+	p.presses("j") // there is no later request, so the open request stays open
 	// Right after the request has changed, no button works yet, so the key d must have no effect. A timer
 	// of the page presses the key, because the test may be too slow on a busy machine.
 	p.does(script(`{ const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));

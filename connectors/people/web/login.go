@@ -100,7 +100,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 // session returns the session in the request's cookie. If the signature is wrong or the session has
-// expired, ok is false. It does not notice a logout; checkSession does.
+// expired, ok is false. session does not notice a logout; checkSession notices it.
 func (s *Server) session(r *http.Request) (p token, ok bool) {
 	c, err := r.Cookie(s.cookieName())
 	if err != nil {

@@ -35,7 +35,7 @@ type Logins interface {
 	ApproverAs(ctx context.Context, from schemas.From) (schemas.Approver, error)
 	// RevokeAs is Records.Revoke for a person who has logged in at an issuer.
 	RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from schemas.From) error
-	// LoadLogin returns the stored login of a session, or "" if none is stored.
+	// LoadLogin returns the stored login of a session, or "" if no login is stored.
 	LoadLogin(ctx context.Context, session string) (sealed string, revision uint64, err error)
 	// StoreLogin writes the login of a session, or removes it if sealed is "". The error is CONFLICT
 	// if the stored login has another revision.
@@ -61,7 +61,7 @@ type loginEntry struct {
 	mu       sync.Mutex
 	login    login
 	revision uint64
-	unsaved  bool      // login is newer than the stored one
+	unsaved  bool      // nod has not stored the present login yet
 	askFrom  time.Time // the issuer is not asked before this time
 	failed   error     // the error of the last attempt to ask the issuer
 
@@ -349,7 +349,7 @@ func (l *logins) load(ctx context.Context, e *loginEntry, session token) error {
 }
 
 // save stores the login of an entry. The error is UNAVAILABLE if another gateway has written the login
-// since this one has read it.
+// since this gateway has read it.
 func (l *logins) save(ctx context.Context, e *loginEntry, session token) error {
 	revision, err := l.nod.StoreLogin(ctx, session.ID, l.seal(e.login, session.ID), e.revision, session.Ends)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {

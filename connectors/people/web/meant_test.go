@@ -66,7 +66,7 @@ func TestTheRestOfAMessageIsNoShortcut(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// The second click of a double click has no effect: the user meant it for the request that the
+// The second click of a double click has no effect, because the user meant it for the request that the
 // first click answered.
 func TestASecondClickOfADoubleClickAnswersNothing(t *testing.T) {
 	t.Parallel()

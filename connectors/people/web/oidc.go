@@ -109,8 +109,8 @@ func (s *Server) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings,
 	return s.logins.issuer(ctx)
 }
 
-// finishLogin is the page to which the issuer sends the browser back. It begins a new session, never
-// one whose id the browser has brought along.
+// finishLogin is the page to which the issuer sends the browser back. It begins a session with a new id,
+// and ignores any session id that the browser has brought along.
 func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, s.flowCookie("", -time.Second))
 	if !s.loginLimits.Allow(s.callerAddress(r)) {

@@ -39,7 +39,7 @@ type testIssuer struct {
 	access  map[string]bool
 	calls   int
 	down    bool
-	// forge changes the claims of the next id_tokens; sign replaces their signature.
+	// forge changes the claims of the next id_tokens. sign replaces their signature.
 	forge       func(claims map[string]any)
 	sign        func(claims map[string]any) string
 	noRefresh   bool
@@ -194,7 +194,7 @@ func (i *testIssuer) change(f func()) {
 	f()
 }
 
-// says changes a claim of the person; nil removes it.
+// says changes a claim of the person. The value nil removes the claim.
 func (i *testIssuer) says(claim string, value any) {
 	i.change(func() {
 		i.person = maps.Clone(i.person)

@@ -24,7 +24,7 @@ import (
 const (
 	pushText      = "something waits" // the only text of a push
 	pushEvery     = time.Minute       // the smallest interval between two pushes to one device
-	pushRetry     = 5 * time.Second   // the wait before the first retry of a failed push; it doubles with each retry
+	pushRetry     = 5 * time.Second   // the wait before the first retry of a failed push; the wait doubles with each retry
 	maxPushRetry  = 10 * time.Minute
 	pushWithin    = 15 * time.Second
 	pushTTL       = 24 * time.Hour // how long a push service keeps a push for an offline device
@@ -110,8 +110,8 @@ func (p *pusher) show(q *schemas.Prompt) {
 	}
 }
 
-// add stores a device. The device gets no push for requests that are already pending, except for those
-// whose push is still delayed.
+// add stores a device. The device gets no push for requests that are already pending, unless their push
+// is still delayed.
 func (p *pusher) add(s webpush.Subscription, session token) error {
 	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, notified: time.Now()}); err != nil {
 		return err

@@ -114,7 +114,7 @@ func TestPushesWaitWhileAClientHoldsTheLock(t *testing.T) {
 	require.NoError(t, p.add(two.Subscription, two.Session))
 	<-p.wake // the signal from add; the new device also gets its push after the delay
 	require.Equal(t, next, p.round(t.Context()))
-	p.pending["S.one"] = pendingRequest{at: time.Now()} // the delay is over
+	p.pending["S.one"] = pendingRequest{at: time.Now()} // the test acts as if the delay were over
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 }

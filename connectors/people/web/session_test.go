@@ -74,7 +74,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	p.Equal(int64(6), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "another content under the same id is another row")
 }
 
-// When a card appears or changes, the cards below it move. For a moment after that, no button on the
+// When a card appears or changes, the cards below it move. For a moment afterwards, no button on the
 // session's page works.
 func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 	t.Parallel()

@@ -84,9 +84,9 @@ type requestView struct {
 	// one of them.
 	Takes    []string `json:"takes"`
 	CodeWord bool     `json:"code_word"`
-	// Waiters is the number of identical calls so far; an answer must repeat it. Waiting is the number
-	// of those calls that still wait. Times is "×3" if Waiting is 3, and empty if Waiting is less than
-	// 2.
+	// Waiters is the number of identical calls so far; an answer must repeat this number. Waiting is the
+	// number of those calls that still wait. Times is "×3" if Waiting is 3, and empty if Waiting is less
+	// than 2.
 	Waiters int    `json:"waiters"`
 	Waiting int    `json:"waiting"`
 	Times   string `json:"times,omitempty"`
@@ -238,10 +238,9 @@ type listReply struct {
 	ServerTime  time.Time     `json:"server_time"`
 }
 
-// subscribeReply is the reply to a subscription. Pending is the number of pending requests that
-// the gateway sends next; it sends each of them first as pending, even if the request ends before
-// that. Unlisted is the number of pending requests beyond the limit of the subscription to the
-// inbox.
+// subscribeReply is the reply to a subscription. Pending is the number of pending requests that the
+// gateway sends next. It sends each of these requests first as pending, even if the request has ended by
+// then. Unlisted is the number of pending requests beyond the limit of the subscription to the inbox.
 type subscribeReply struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id,omitempty"`

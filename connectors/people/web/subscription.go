@@ -70,9 +70,9 @@ func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) 
 	c.signalLoad() // after the reply, so that the requests follow it
 }
 
-// announce adds pending requests that the client has not got to c.announced, at most limit of
-// them; a limit of 0 means all. It returns how many it added. The caller holds the hub's lock,
-// and must then call signalLoad.
+// announce adds at most limit pending requests that the client has not got to c.announced; a limit of 0
+// means all. It returns the number of added requests. The caller holds the hub's lock, and must then call
+// signalLoad.
 func (b *hub) announce(c *client, session string, limit int) int {
 	rows, _ := b.pending.after("", session, limit, func(r *pendingRow) bool {
 		_, has := c.sent[r.key]
@@ -118,9 +118,9 @@ func (b *hub) unlisted(c *client) int {
 	return len(b.pending.rows) - len(c.sent)
 }
 
-// recount queues a message with the number of unlisted requests if that number has changed. The
-// message gets the number only when it is sent, so one queued message is enough. The caller holds
-// the hub's lock.
+// recount queues a message with the number of unlisted requests, if this number has changed. One queued
+// message is enough, because the message gets the number only when it is sent. The caller holds the hub's
+// lock.
 func (b *hub) recount(c *client) {
 	n := b.unlisted(c)
 	if n == c.unlisted {
@@ -149,8 +149,8 @@ func (b *hub) page(session, after string, limit int) (rows []*pendingRow, next s
 	return rows, next
 }
 
-// nextAnnounced removes requests from c.announced until it has found n that are still pending and
-// not sent yet, or none are left. It returns those that it found.
+// nextAnnounced removes requests from c.announced and returns those that are still pending and not sent
+// yet. It stops when it has found n such requests or c.announced is empty.
 func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

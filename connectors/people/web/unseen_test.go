@@ -143,7 +143,8 @@ func TestALastingRuleIsReadBeforeItIsAllowed(t *testing.T) {
 	p.readsAll("unseen-0")
 	p.unfolds("Allow from now on")
 	p.does(script("document.querySelector('dialog .actions').scrollIntoView({block: 'end'})"))
-	// The end of the rule is just above the buttons: after a moment the page notices that it has been in view.
+	// The end of the rule is just above the buttons. After a moment the page notices that the end has
+	// been in view.
 	p.sees("/^Read (the lasting rule to its end|the part of the lasting rule that you skipped) to allow\\.$/.test(document.querySelector('dialog .hint').innerText)")
 	p.ready("deny")
 	p.does(script(button("allow") + ".click()"))
@@ -168,8 +169,8 @@ func (w *onPage) rests() {
 	w.ready("deny")
 }
 
-// scrolls reads the lasting rule and then scrolls to the buttons. It waits until the page has noticed
-// both.
+// scrolls reads the lasting rule and then scrolls to the buttons. It waits until the page has noticed the
+// reading and the scrolling.
 func (p *page) scrolls() {
 	p.t.Helper()
 	p.readsBy("document.querySelector('dialog .foot')", "document.querySelector('dialog .hint')")
@@ -351,8 +352,7 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked: Bash(go test:*)')")
 }
 
-// If a call ran although it was denied, or did not run although it was allowed, the history shows
-// that.
+// The history shows that a denied call ran, or that an allowed call did not run.
 func TestTheHistoryShowsTheAftermathOfACall(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

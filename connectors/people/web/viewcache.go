@@ -10,8 +10,8 @@ import (
 // maxCachedViews is the number of views at which a viewCache drops all of them.
 const maxCachedViews = 256
 
-// viewCache keeps the latest views (requests in the form for clients), because several clients
-// often need the same ones.
+// viewCache keeps the latest views (requests in the form for clients), because several clients often need
+// the same views.
 type viewCache struct {
 	mu    sync.Mutex
 	views map[string]cachedView // by request key

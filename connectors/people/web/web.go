@@ -43,9 +43,9 @@ type Registry interface {
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
-// LoginCodes stores which login links and sessions are no longer valid, for all gateways of one
-// nod. After any error except NOT_FOUND, the gateway refuses access, because it does not know
-// whether the link or session is valid.
+// LoginCodes stores which login links and sessions are no longer valid, for all gateways of one nod.
+// After any error except NOT_FOUND, the gateway refuses access, because the link or session may be
+// invalid.
 type LoginCodes interface {
 	// RedeemLoginCode returns the user of a login code that another channel, such as Telegram, has
 	// sent. A code works once. If it is unknown, too old or used, the error is NOT_FOUND.
@@ -93,9 +93,9 @@ type Options struct {
 	// Check is the interval at which the gateway sends the time to each client, and checks again that
 	// the client's user may answer. 0 means 15 s.
 	Check time.Duration
-	// Recheck is the age of a login at which the gateway asks the issuer again when the login is used;
-	// 0 means 30 s. LoginAge is the age at which a login no longer counts; 0 means schemas.MaxLoginAge,
-	// which is also the most that engines accept.
+	// Recheck is the age of a login at which a use of the login makes the gateway ask the issuer again; 0
+	// means 30 s. LoginAge is the age at which a login no longer counts; 0 means schemas.MaxLoginAge, the
+	// largest age that engines accept.
 	Recheck, LoginAge time.Duration
 	// Push is the HTTP client for browsers' push services. nil means a default client.
 	Push *http.Client

@@ -11,8 +11,8 @@ import (
 )
 
 // A client that subscribes with a limit (a window) gets the oldest requests and the number of the
-// others. It gets further requests when more than half of its window is free, and a new request
-// only if the window has room.
+// requests beyond the limit. It gets further requests when more than half of its window is free, and a
+// new request only if the window has room.
 func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -113,8 +113,8 @@ func TestAClientWhoseRequestsCannotBeReadIsDisconnected(t *testing.T) {
 	r.Equal(websocket.StatusTryAgainLater, websocket.CloseStatus(err), "%v", err)
 }
 
-// The page lists a thousand requests and shows the number of the others. The user can make it
-// list more.
+// The page lists a thousand requests and shows the number of the remaining requests. The user can make it
+// list more of them.
 func TestThePageListsAWindow(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)

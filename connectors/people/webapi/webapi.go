@@ -66,9 +66,8 @@ func (r *Reply) After(now time.Time) time.Duration {
 	return after
 }
 
-// Post sends a body to an address. Its errors are *people.Error. After an error the service may
-// have executed the call. maxReply is the largest reply in bytes; Post cuts off the rest of a
-// longer reply.
+// Post sends a body to an address. Its errors are *people.Error. After an error the service may have
+// executed the call. maxReply is the largest reply in bytes; Post drops the rest of a longer reply.
 func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte, maxReply int64) (Reply, error) {
 	return c.Do(ctx, http.MethodPost, address, header, body, maxReply)
 }

@@ -64,7 +64,7 @@ var (
 type apiError struct {
 	status, code int
 	text         string
-	after        time.Duration // the time to wait; 0 if the server did not say
+	after        time.Duration // the time to wait; 0 if the server named no time
 }
 
 func (f *apiError) Error() string {

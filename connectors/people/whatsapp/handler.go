@@ -33,7 +33,7 @@ type handler struct {
 	*Carrier
 	desk people.Desk
 	m    *incoming
-	now  time.Time // the broker's time after the first query; before it, this machine's time
+	now  time.Time // the broker's time or, before the first query, this machine's time
 }
 
 // handleOnce handles a message unless a worker has already handled it. It marks the message afterwards.
@@ -110,8 +110,8 @@ func isWords(text string) bool {
 	return ok
 }
 
-// openWindowAt records that a person wrote at the time at. Meta lets nod send messages to the
-// person for 24 hours after that: the person's window is open.
+// openWindowAt records that a person wrote at the time at. For the next 24 hours the person's window is
+// open, which means that Meta lets nod send messages to the person.
 func (c *Carrier) openWindowAt(person string, at time.Time) {
 	if time.Since(at) < 24*time.Hour {
 		c.openWindow(person)
@@ -182,9 +182,9 @@ func (h *handler) oldest(ctx context.Context) (open []schemas.Prompt, more bool,
 	return people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.m.From}, mostShown, nil)
 }
 
-// handleText handles a text, which is a command or an answer with the code of a question. A yes
-// or no without a code decides nothing, even in reply to a question: Meta may deliver the text
-// late or twice, and the person may have meant another question.
+// handleText handles a text, which is a command or an answer with the code of a question. A yes or no
+// without a code decides nothing, even in reply to a question, because Meta may deliver the text late or
+// twice.
 func (h *handler) handleText(ctx context.Context) error {
 	words := h.m.Text.Body
 	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
@@ -219,8 +219,8 @@ func (h *handler) handleText(ctx context.Context) error {
 	return h.answer(ctx, &p, a)
 }
 
-// findByCode returns the request that waits for this person and has a code. If there is none, it tells the
-// person, and ok is false.
+// findByCode returns the request that waits for this person and has a code. If there is no such request,
+// it tells the person, and ok is false.
 func (h *handler) findByCode(ctx context.Context, answerCode string) (p schemas.Prompt, ok bool, err error) {
 	p, ok, err = h.codes.Find(ctx, h.desk, answerCode, h.m.From)
 	if err != nil {

@@ -30,8 +30,8 @@ func callbackOf(kind messageKind, p *schemas.Prompt) string {
 // receiptTimeout is the time limit for passing a receipt to nod.
 const receiptTimeout = 2 * time.Second
 
-// ranks gives the reports about a message an order, because they may arrive in any order and more
-// than once. Only a report with a higher rank than the last one has an effect.
+// ranks gives the reports about a message an order, because they may arrive in any order and more than
+// once. A report has an effect only if its rank is higher than the rank of the last report.
 var ranks = map[string]string{"sent": "1", "delivered": "2", "read": "3", "failed": "4"}
 
 // handleReport handles Meta's report about a message of nod. If the message was delivered or

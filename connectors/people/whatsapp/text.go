@@ -34,9 +34,8 @@ const (
 // request.
 const wholeBefore = "Answer the request that this message quotes, in the message before this one."
 
-// code formats a line as code, so that WhatsApp shows each of its characters: between three
-// backticks, the characters * _ ~ and > have no special meaning. A backtick in the line could end
-// the code, so code replaces it by its number.
+// code formats a line as code between three backticks, so that the characters * _ ~ and > have no special
+// meaning. A backtick in the line could end the code, so code replaces it by its number.
 func code(line string) string {
 	return "```" + strings.ReplaceAll(line, "`", "⟦U+0060⟧") + "```"
 }
@@ -104,7 +103,7 @@ type form int
 const (
 	oneMessage  form = iota // one message with buttons shows the whole request
 	twoMessages             // a text shows the whole request, and a second message with the buttons quotes the text
-	briefly                 // the request is too long: the chat shows its brief form, and the person cannot allow it there
+	briefly                 // the request is too long, so the chat shows its brief form, and the person cannot allow it there
 )
 
 // formOf returns the form of a question. The form is the same when nod sends the question and

@@ -103,8 +103,8 @@ func (c *Carrier) signed(body []byte, signature string) bool {
 	return err == nil && strings.HasPrefix(signature, "sha256=") && hmac.Equal(given, mac.Sum(nil))
 }
 
-// handleAll handles the messages and reports of a call in order. After an error Meta sends the
-// whole call again; handling a message or report twice has no second effect.
+// handleAll handles the messages and reports of a call in order. After an error Meta sends the whole call
+// again. A message or report that was handled before has no second effect.
 func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, n *notification) error {
 	for _, entry := range n.Entry {
 		for _, change := range entry.Changes {

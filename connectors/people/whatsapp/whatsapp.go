@@ -90,9 +90,8 @@ func New(o Options) (*Carrier, error) {
 // Check connects to Meta and returns an error unless the access token may use the number.
 func (c *Carrier) Check(ctx context.Context) error { return c.api.check(ctx) }
 
-// Prompt sends p to its recipient. If the question is too long for the text above buttons, it
-// takes two messages: a text with the whole request, and a message with the buttons that quotes
-// this text.
+// Prompt sends p to its recipient. If the question is too long for the text above buttons, it takes two
+// messages. The first contains the whole request, and the second quotes the first and has the buttons.
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	if !isWhatsAppID(p.Recipient) {
 		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a WhatsApp id: put the digits of the phone number with its country code under approvers, or use nod pair whatsapp", p.Recipient)}

@@ -102,7 +102,8 @@ func (s *Server) Starts(n int) {
 	s.starts = n
 }
 
-// Rejected returns the refusals of calls that break Discord's rules. A correct client gets none.
+// Rejected returns the refusals of calls that break Discord's rules. A correct client gets no such
+// refusal.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +273,8 @@ func (s *Server) id() string {
 	return strconv.Itoa(s.lastID)
 }
 
-// burst is the number of messages that Discord allows at once; after that it allows one per second.
+// burst is the number of messages that Discord allows at once. After that, Discord allows one message per
+// second.
 const burst = 5
 
 func (s *Server) spend(channel string) *failure {

@@ -310,7 +310,7 @@ type trigger struct {
 	by      *person
 	ts      string // the message with the pressed button
 	used    bool
-	submits *view // the filled-in dialog that the person has sent; nil for a button
+	submits *view // the filled-in dialog that the person has sent; nil if the person pressed a button
 }
 
 func (s *Server) checkView(v *view) *failure {

@@ -164,7 +164,7 @@ func (v *view) payload(words string) map[string]any {
 }
 
 // Command makes a person write the command /nod with this text, in their conversation with the app or in
-// another one.
+// another conversation.
 func (s *Server) Command(by, text, channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -94,7 +94,7 @@ func (s *Server) Unlimited() {
 	s.unlimited = true
 }
 
-// Rejected returns the refusals of calls that break Slack's rules. A correct client gets none.
+// Rejected returns the refusals of calls that break Slack's rules. A correct client gets no such refusal.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +240,8 @@ func strict(body []byte, v any) *failure {
 	return nil
 }
 
-// burst is the number of messages that Slack allows at once; after that it allows one per second.
+// burst is the number of messages that Slack allows at once. After that, Slack allows one message per
+// second.
 const burst = 10
 
 func (s *Server) spend(channel string) *failure {

@@ -97,8 +97,8 @@ func (s *Server) bot() sender { return sender{ID: BotID, IsBot: true, Name: "nod
 
 func (s *Server) getMe(*http.Request, []byte) (any, *failure) { return s.bot(), nil }
 
-// getUpdates holds a poll open until there is an update. Like the real server, it ends an open poll
-// when a second one starts.
+// getUpdates holds a poll open until there is an update. Like the real server, it ends an open poll when
+// a second poll starts.
 func (s *Server) getUpdates(r *http.Request, body []byte) (any, *failure) {
 	var ask struct {
 		Offset  int64    `json:"offset"`

@@ -24,8 +24,8 @@ const (
 	maxEntities = 100
 	maxData     = 64  // the longest data of a button, in bytes
 	maxToast    = 200 // the longest toast, in characters
-	chatBurst   = 20  // messages to one chat at once; after that, one per second
-	allBurst    = 60  // messages to all chats at once; after that, 30 per second
+	chatBurst   = 20  // the number of messages to a chat at once; after that, one per second
+	allBurst    = 60  // the number of messages to all chats at once; after that, 30 per second
 )
 
 // Server is a Telegram with one bot. It is safe for concurrent use.
@@ -128,7 +128,7 @@ func (s *Server) Calls(method string) int {
 	return s.calls[method]
 }
 
-// Rejected returns the refusals that a correct client never gets: those of malformed calls, and of
+// Rejected returns the refusals that a correct client never gets: refusals of malformed calls, and of
 // messages beyond the limits.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()

@@ -1,6 +1,6 @@
-// Package issuer is nod's client of an issuer of OpenID Connect: it logs a person in by the
-// authorization code flow with PKCE, and later asks the issuer whether it still vouches for the
-// person. No error contains a token, or more of the issuer's response than the name of the issuer.
+// Package issuer is nod's client of an issuer of OpenID Connect. It logs a person in by the authorization
+// code flow with PKCE, and later asks the issuer whether the issuer still vouches for the person. Errors
+// contain the issuer's name, but no token and nothing else of a response.
 package issuer
 
 import (

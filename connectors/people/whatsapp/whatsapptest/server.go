@@ -33,7 +33,7 @@ const (
 const Template = "nod_request"
 
 const (
-	pairBurst = 45 // a person may get this many messages at once, and after that one every six seconds
+	pairBurst = 45 // the number of messages to a person at once; after that, one every six seconds
 	allBurst  = 80 // the number of messages to all people together in a second
 )
 
