@@ -19,8 +19,8 @@ type Codes []byte
 // on this number, so Find tries each number from 1.
 const maxCounted = 1000
 
-// Of returns the code of p for its recipient. It depends on the request's content and on p.Waiters, the
-// number of calls that the message shows.
+// Of returns the code of p for its recipient. The code depends on the request's content and on p.Waiters,
+// the number of calls that the message shows.
 func (key Codes) Of(p *schemas.Prompt, recipient string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(strings.Join([]string{p.SessionID, p.PendingID, p.Digest, recipient, strconv.Itoa(max(1, p.Waiters))}, "\x00")))

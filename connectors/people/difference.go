@@ -69,8 +69,8 @@ func readable(raw json.RawMessage) string {
 	return b.String()
 }
 
-// ProjectName returns the name of a project's directory, sanitised for display. It is empty
-// if the project is unknown.
+// ProjectName returns the name of a project's directory, sanitised for display. The name is empty if the
+// project is unknown.
 func ProjectName(project string) string {
 	if project == "" {
 		return ""

@@ -35,9 +35,9 @@ func (e Extent) String() string {
 	return where + ", for " + schemas.FormatDuration(time.Duration(e.Seconds)*time.Second)
 }
 
-// Action returns the action of the button that chooses rule i with this extent. It contains the
-// scope and the seconds themselves, so that the button keeps its meaning if another version of
-// nod offers other extents.
+// Action returns the action of the button that chooses rule i with this extent. The action contains the
+// scope and the seconds themselves, so that the button keeps its meaning if another version of nod offers
+// other extents.
 func (e Extent) Action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.Scope[0], e.Seconds)
 }

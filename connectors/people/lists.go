@@ -50,7 +50,7 @@ type SessionTally struct {
 	seen  map[string]bool // the keys of the requests counted so far, because a request may be on two pages
 }
 
-// NewSessionTally returns an empty tally. It computes the ages of requests at the time now.
+// NewSessionTally returns an empty tally, which computes the ages of requests at the time now.
 func NewSessionTally(now time.Time) *SessionTally {
 	return &SessionTally{now, map[string]*Session{}, map[string]bool{}}
 }

@@ -260,8 +260,8 @@ func throughChannel(connector string) string {
 	return " through " + Line(connector)
 }
 
-// AlreadyDecided returns the reply to an answer that agrees with an earlier decision. It contains the
-// decider and the time. now is the broker's time.
+// AlreadyDecided returns the reply to an answer that agrees with an earlier decision. The reply contains
+// the decider and the time. now is the broker's time.
 func AlreadyDecided(d *schemas.Decision, now time.Time) string {
 	return "Nothing left to do: " + describeEnd(d, now)
 }

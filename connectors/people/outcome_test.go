@@ -90,8 +90,7 @@ func TestOutcomeShowsTheDayAndOmitsUnknownDurations(t *testing.T) {
 	assert.Equal(t, "✅ Allowed once · Ann · 14:21 UTC · web", Outcome(d, askedAt(at1421.Add(time.Minute))))
 }
 
-// The outcome line contains the number of calls, and says so if a call ended otherwise than
-// decided.
+// The outcome line contains the number of calls, and says if a call did not end as decided.
 func TestOutcomeShowsItsCallsAndTheirAftermath(t *testing.T) {
 	ran := func(kind schemas.AftermathKind, reason string) schemas.Aftermath {
 		return schemas.Aftermath{PendingID: "r-1", Kind: kind, Reason: reason, At: at1421}

@@ -37,7 +37,7 @@ type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the headline, the payload or the question with its answers, the caption and the number of calls; all of these must be visible before an allow
+	Essential Group = iota // the headline, the payload or the question with its answers, the caption, the number of calls; an allow requires that all were visible
 	About                  // the agent's reason, the place, the deadline, the answers
 	Rest                   // ids and names, which a channel may hide until the person asks for them
 )
@@ -154,10 +154,10 @@ func restParts(p *schemas.Prompt) []Part {
 	}
 }
 
-// Brief returns a short form of p, for a channel that cannot show the full text. It has less than
-// 2,000 characters, distinguishes p from other requests, and contains the command that shows all of p.
-// It lacks most of the payload, so a channel that shows it must not offer to allow the request. For a
-// decided prompt, the outcome replaces the deadline.
+// Brief returns a short form of p, for a channel that cannot show the full text. The short form has less
+// than 2,000 characters, distinguishes p from other requests, and contains the command that shows all of
+// p. It lacks most of the payload, so the channel must not offer to allow the request. For a decided
+// prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
 	_, cwd := actionParts(&p.Request, p.OnDisk)

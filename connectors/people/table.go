@@ -16,9 +16,9 @@ import (
 // minShort is the smallest length of a shortened id.
 const minShort = 8
 
-// ShortIDs returns a prefix of each prompt's id. Within these prompts the prefix is unique. It has at
-// least minShort characters, unless the id is shorter. If another stored record has the same prefix,
-// nod refuses the prefix and decides nothing.
+// ShortIDs returns a prefix of each prompt's id. The prefix is unique among these prompts, and has at
+// least minShort characters, unless the id is shorter. If another stored record has the same prefix, nod
+// refuses the prefix and decides nothing.
 func ShortIDs(prompts []schemas.Prompt) []string {
 	short, order := make([]string, len(prompts)), make([]int, len(prompts))
 	for i := range prompts {

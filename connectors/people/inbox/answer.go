@@ -37,8 +37,8 @@ type answeredMsg struct {
 	err      error
 }
 
-// allowBarrier returns the reason why the user cannot allow the requests of the top view now. It
-// returns "" if the user can.
+// allowBarrier returns the reason why the user cannot allow the requests of the top view now. If the user
+// can allow them, the reason is "".
 func (m *model) allowBarrier() string {
 	v := m.top()
 	items := pending(m.itemsOf(v))
@@ -66,8 +66,8 @@ func (m *model) allowBarrier() string {
 	return ""
 }
 
-// itemBarrier returns the reason why the user cannot allow one request on this screen. It returns ""
-// if the user can.
+// itemBarrier returns the reason why the user cannot allow one request on this screen. If the user can
+// allow it, the reason is "".
 func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
 	case !once && m.textView().kind != choose && i.Request.Kind != schemas.KindQuestion:
@@ -80,8 +80,8 @@ func (m *model) itemBarrier(i *item) string {
 	return ""
 }
 
-// readBarrier returns the reason why the user has not seen all rows of a view that must be seen
-// before an allow. It returns "" if the user has.
+// readBarrier returns the reason why the user has not seen all rows of a view that must be seen before an
+// allow. If the user has seen them, the reason is "".
 func (v *view) readBarrier() string {
 	switch {
 	case v.takesText():

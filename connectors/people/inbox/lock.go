@@ -66,7 +66,7 @@ func (m *model) syncLock() tea.Cmd {
 	return m.changeLock(schemas.PresenceLock, want)
 }
 
-// renewLock does the same as syncLock, and also renews the lock if that is due.
+// renewLock does the same as syncLock, and also renews the lock if the renewal is due.
 func (m *model) renewLock() tea.Cmd {
 	if cmd := m.syncLock(); cmd != nil {
 		return cmd

@@ -95,7 +95,7 @@ func (d *desk) counts(p schemas.Prompt, n int) {
 	e.Waiters, e.Waiting = n, n
 }
 
-// remembers sets the rules that a lasting answer to a request can store. It returns them.
+// remembers sets and returns the rules that a lasting answer to a request can store.
 func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reach {
 	d.mu.Lock()
 	defer d.mu.Unlock()

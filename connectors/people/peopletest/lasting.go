@@ -34,8 +34,8 @@ type Offering interface {
 	Offered() []schemas.Reach
 }
 
-// Pressable is a button or a key. Chooses means that pressing it never sends an answer by itself.
-// The suite then never tries it as the last press.
+// Pressable is a button or a key. Chooses means that a press never sends an answer by itself, so the
+// suite never tries the press as the last one.
 type Pressable struct {
 	Label   string
 	Chooses bool

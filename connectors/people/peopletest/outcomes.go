@@ -97,7 +97,7 @@ func heldUpChoices(s *stage) {
 }
 
 // revised requires that Revise changes the text of a pending question and keeps its choices. A person
-// must then be able to answer it.
+// must be able to answer the changed question.
 func revised(s *stage) {
 	p, ref, m := s.shown("make")
 	p.Detached = true

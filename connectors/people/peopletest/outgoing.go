@@ -68,8 +68,8 @@ func toldAgain(s *stage) {
 	s.Contains(s.last(Ann).Text, "again")
 }
 
-// toldHostile requires that the project's name cannot hide or imitate other text. It is the only
-// text of the agent that an outgoing channel sends.
+// toldHostile requires that the project's name, which is the only text of the agent that an outgoing
+// channel sends, cannot hide or imitate other text.
 func toldHostile(s *stage) {
 	for name, seen := range map[string]string{
 		"app\u202egnp":        "⟦U+202E⟧",

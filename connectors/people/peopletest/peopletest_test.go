@@ -141,8 +141,8 @@ var wrong = map[string]struct {
 // variable is an environment variable that makes a child process run the suite.
 const variable = "NOD_WRONG_CHANNEL"
 
-// The suite fails for each wrong declaration. It runs in a child process, because a failing subtest
-// would make this test fail too.
+// The suite fails for each wrong declaration. The suite runs in a child process, because a failing
+// subtest would make this test fail too.
 func TestWrongDeclarationsFail(t *testing.T) {
 	t.Parallel()
 	if name := os.Getenv(variable); name != "" {

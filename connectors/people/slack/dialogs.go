@@ -21,8 +21,8 @@ const (
 	maxDialog = 80
 )
 
-// origin identifies the button that opened a dialog, and the message with that button. It is
-// stored in the dialog's private_metadata.
+// origin identifies the button that opened a dialog, and the message with that button. The dialog's
+// private_metadata contains the origin.
 type origin struct {
 	Channel string `json:"c"`
 	TS      string `json:"t"`

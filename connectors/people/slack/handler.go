@@ -43,8 +43,8 @@ type handler struct {
 	replied bool // the person has already got a reply
 }
 
-// handle handles an envelope and then acknowledges it. If handling it panics, it is not
-// acknowledged, and Slack tells the person that the app did not respond.
+// handle handles an envelope and then acknowledges it. If handle panics, nod does not acknowledge the
+// envelope, and Slack tells the person that the app did not respond.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, came time.Time, ack func(any) bool) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -94,7 +94,7 @@ func (b *backlog) drained(askedAt moment) bool {
 	return true
 }
 
-// forget records that Telegram may have updates. Run calls it when Run ends. If Telegram could not be
+// forget records that Telegram may have updates. Run calls forget when Run ends. If Telegram could not be
 // reached, the time limit holdFor starts again.
 func (b *backlog) forget(unreached bool) {
 	b.mu.Lock()

@@ -17,8 +17,8 @@ const (
 	// sayTimeout is the time limit of calls to Telegram that only inform a person.
 	sayTimeout = 5 * time.Second
 	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
-	// updateTimeout is the time limit for handling an update. After it, Telegram sends the update
-	// again.
+	// updateTimeout is the time limit for handling an update. If nod takes longer, Telegram sends the
+	// update again.
 	recordingAfter = 2 * time.Second
 	updateTimeout  = 30 * time.Second
 	// maxToast is the largest length, in UTF-16 units, of a text that Telegram shows over the chat.

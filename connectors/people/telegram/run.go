@@ -104,9 +104,9 @@ func pause(ctx context.Context) {
 	}
 }
 
-// handleAll handles the updates of one person in order, and those of different people at the same
-// time. If it returns nil, the carrier may confirm all updates. If it returns an error, Telegram
-// must send at least one of them again.
+// handleAll handles the updates of one person in order, and updates of different people at the same time.
+// If it returns nil, the carrier may confirm all updates. If it returns an error, Telegram must send at
+// least one update again.
 func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []update) error {
 	theirs := map[int64][]update{}
 	for _, u := range updates {

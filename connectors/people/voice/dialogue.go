@@ -47,7 +47,7 @@ type dialogue struct {
 	words    speech          // the sentences about the request in open
 	readBack bool            // the person said yes, and must confirm it
 	since    time.Time       // the time at which the client will have spoken the read-back
-	unclear  int             // how often the client has asked again in a row
+	unclear  int             // how many times in a row the client has asked again
 	overlaid int             // how often in a row the person spoke at the same time as the client
 	wrong    map[string]int  // the number of wrong code words, by the key of the request
 }

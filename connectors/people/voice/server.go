@@ -69,8 +69,8 @@ func (ts *talks) of(user string) *talk {
 	return ts.open[user]
 }
 
-// put makes t the person's talk. If the person has an older talk, put first ends it and waits
-// until it has ended. It returns false if there are too many talks.
+// put makes t the person's talk. If the person has an older talk, put first ends the older talk and waits
+// until it has ended. put returns false if there are too many talks.
 func (ts *talks) put(t *talk) bool {
 	user := t.from.UserID
 	for {

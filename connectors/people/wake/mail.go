@@ -158,8 +158,8 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	return c, "", nil
 }
 
-// mailError returns the error for a failed step. If the server refuses with a code 5xx, the
-// person is unreachable by this target, or the settings are wrong. If it refuses with 4xx, the
+// mailError returns the error for a failed step. If the server refuses with a code 5xx, the person is
+// unreachable by this target, or the settings are wrong. If the server refuses with a code 4xx, the
 // worker tries again later.
 func (s *mailer) mailError(t *target, m *message, step string, err error) *people.Error {
 	var refusal *textproto.Error

@@ -224,7 +224,7 @@ func TestMailsAreWellFormed(t *testing.T) {
 	require.NotEqual(t, first.header["Message-Id"], m.got[1].header["Message-Id"])
 }
 
-// If a mail server refuses a message permanently, the person is unreachable at once. If it
+// If a mail server refuses a message permanently, the person is unreachable at once. If the server
 // refuses temporarily, the worker tries again.
 func TestMailServersRefuse(t *testing.T) {
 	m := newMailServer(t)

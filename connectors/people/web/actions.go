@@ -43,8 +43,8 @@ type actionPayload struct {
 const listLimit = 100 // the largest number of requests in one page of permissions.list
 
 // handle executes the action of one message. It executes subscriptions in the order of their messages.
-// Actions that call nod run concurrently, at most maxCalls at a time. If that many are running, handle
-// waits, and later messages wait too.
+// Actions that call nod run concurrently. If maxCalls actions are running, handle waits, and later
+// messages wait too.
 func (c *client) handle(ctx context.Context, data []byte) {
 	var m clientMessage
 	if err := json.Unmarshal(data, &m); err != nil {

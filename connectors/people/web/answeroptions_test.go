@@ -28,7 +28,7 @@ func (p *page) sets(selector, value string) {
 	p.does(script(fmt.Sprintf(`{ const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, value)))
 }
 
-// A lasting allow needs a second step. That step shows the rule, and the time at which the rule ends.
+// A lasting allow needs a second step, which shows the rule and the time at which the rule ends.
 func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	t.Parallel()
 	r := start(t)

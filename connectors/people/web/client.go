@@ -255,7 +255,7 @@ func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	return m, true, nil
 }
 
-// write sends the queued messages until end is called. It then closes the connection with the reason.
+// write sends the queued messages until end is called, and then closes the connection with the reason.
 func (c *client) write(ctx context.Context) {
 	for {
 		m, ok, ended := c.next()

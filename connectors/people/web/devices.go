@@ -57,8 +57,8 @@ func openDevices(dir string) (*devices, error) {
 	return d, err
 }
 
-// read reads the devices from the file, because other gateways may have changed it. It keeps the
-// delivery state that is in memory.
+// read reads the devices from the file, which other gateways may have changed. It keeps the delivery
+// state that is in memory.
 func (d *devices) read() (known []device, err error) {
 	data, err := os.ReadFile(d.path)
 	if errors.Is(err, fs.ErrNotExist) {

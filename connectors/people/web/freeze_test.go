@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A freeze takes two clicks. It denies the pending requests, and every page shows it. If no second
-// device is set up, the page can also thaw.
+// A freeze takes two clicks. The freeze denies the pending requests, and every page shows the freeze. If
+// no second device is set up, the page can also thaw.
 func TestFreezeOnThePage(t *testing.T) {
 	t.Parallel()
 	r := start(t)

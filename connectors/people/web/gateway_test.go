@@ -441,8 +441,8 @@ func TestADecisionMadeElsewhereReachesSubscribers(t *testing.T) {
 	r.Contains(m.Payload.Text, "terminal")
 }
 
-// If a user is removed from the settings, the gateway disconnects the user's clients. Until then it
-// regularly sends them the broker's time.
+// If a user is removed from the settings, the gateway disconnects the user's clients. Until then the
+// gateway regularly sends these clients the broker's time.
 func TestARemovedApproverIsDisconnected(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -47,8 +47,8 @@ func TestGuessedTokensBlockNoLogin(t *testing.T) {
 	r.login("ann")
 }
 
-// Behind a proxy, all connections come from the proxy's address. The inbox then distinguishes clients
-// by X-Forwarded-For.
+// Behind a proxy, all connections come from the proxy's address, so the inbox distinguishes clients by
+// X-Forwarded-For.
 func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	t.Parallel()
 	r := start(t)

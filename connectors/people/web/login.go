@@ -28,8 +28,8 @@ func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	}
 }
 
-// login exchanges the token of a login link for a session. Only this POST uses up the token. Opening
-// the link does not, because previews and scanners open links too.
+// login exchanges the token of a login link for a session. Only this POST uses up the token. Opening the
+// link does not use it up, because previews and scanners open links too.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`

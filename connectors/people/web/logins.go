@@ -61,7 +61,7 @@ type loginEntry struct {
 	mu       sync.Mutex
 	login    login
 	revision uint64
-	unsaved  bool      // nod has not stored the present login yet
+	unsaved  bool      // nod has not stored the present value of login yet
 	askFrom  time.Time // the issuer is not asked before this time
 	failed   error     // the error of the last attempt to ask the issuer
 

@@ -177,7 +177,7 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 	}
 }
 
-// If nod fails to remove a device, the log does not say that nod tries again to push to it.
+// If nod fails to remove a device, the log does not say that nod tries again to push to the device.
 func TestADeviceThatCannotBeForgotten(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{status: http.StatusGone})

@@ -364,7 +364,7 @@ func failureOf(err error) failure {
 	return failure{Code: e.Code, Message: e.Message, Details: e.Details}
 }
 
-// answerFailureOf returns the payload for a failed answer or revocation. It sets Text.
+// answerFailureOf returns the payload for a failed answer or revocation, including Text.
 func answerFailureOf(err error, now time.Time) failure {
 	f := failureOf(err)
 	if f.Code == schemas.CodeForbidden { // do not replace f.Message, which says who may answer or what the answer lacks

@@ -93,8 +93,8 @@ func (p *page) readsAll(id string) {
 	p.sees("!document.querySelector('dialog .hint').innerText.includes('Read to the end')")
 }
 
-// A jump to the end of a long request, for example with the key End, does not count as reading
-// it. The part in between must have been in view too.
+// A jump to the end of a long request, for example with the key End, does not count as reading. The part
+// in between must have been in view too.
 func TestAJumpToTheEndIsNoReading(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -47,10 +47,10 @@ type Registry interface {
 // After any error except NOT_FOUND, the gateway refuses access, because the link or session may be
 // invalid.
 type LoginCodes interface {
-	// RedeemLoginCode returns the user of a login code that another channel, such as Telegram, has
-	// sent. A code works once. If it is unknown, too old or used, the error is NOT_FOUND.
+	// RedeemLoginCode returns the user of a login code that another channel, such as Telegram, has sent.
+	// A code works once. If the code is unknown, too old or used, the error is NOT_FOUND.
 	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
-	// SpendLoginCode makes the link or session with this id invalid. It stores that until the time at
+	// SpendLoginCode makes the link or session with this id invalid. nod stores this until the time at
 	// which the link or session expires. first is true for exactly one caller.
 	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
 	// LoginCodeSpent reports whether SpendLoginCode was called for this link or session.

@@ -69,8 +69,8 @@ func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	r.True(m.Payload.New)
 }
 
-// If a request ends before the gateway has read it from nod, the client still gets it first as
-// pending and then as ended, and each only once.
+// If a request ends before the gateway has read it from nod, the client still gets the request once as
+// pending and then once as ended.
 func TestARequestThatEndsWhileItIsReadIsStillSentOnce(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -95,7 +95,7 @@ func TestARequestThatEndsWhileItIsReadIsStillSentOnce(t *testing.T) {
 	r.Equal("later", c.next().Payload.PendingID, "the old version was sent after the end")
 }
 
-// If the gateway cannot read the pending requests from nod, it disconnects the client, so that
+// If the gateway cannot read the pending requests from nod, the gateway disconnects the client, so that
 // the client connects again.
 func TestAClientWhoseRequestsCannotBeReadIsDisconnected(t *testing.T) {
 	t.Parallel()

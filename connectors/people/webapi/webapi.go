@@ -51,16 +51,15 @@ func (c *Client) Named(method string) *Client {
 	return &named
 }
 
-// After returns the time for which the service asks the channel to wait, from the header Retry-After. It
-// is at most MaxWait, and 0 if there is no such header.
+// Reply is the whole reply to a call.
 type Reply struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// After returns the time in the header Retry-After, for which the service asks the channel to
-// wait. It is at most MaxWait, and 0 without such a header.
+// After returns the time in the header Retry-After, for which the service asks the channel to wait. The
+// time is at most MaxWait, and 0 if there is no such header.
 func (r *Reply) After(now time.Time) time.Duration {
 	after, _ := RetryAfter(r.Header.Get("Retry-After"), now)
 	return after

@@ -22,7 +22,8 @@ const (
 	hookPath = "/nod/whatsapp"
 	// maxCall is the largest call of the webhook in bytes. Meta sends at most 3 MB.
 	maxCall = 4 << 20
-	// callWithin is the time limit for handling one call of the webhook. After it, Meta calls again.
+	// callWithin is the time limit for handling one call of the webhook. If nod takes longer, Meta calls
+	// again.
 	callWithin = 30 * time.Second
 	// maxChallenge is the largest length of the text that Meta sends to check the address, and
 	// that nod repeats.

@@ -155,8 +155,8 @@ func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 	w.Equal(1, w.desk.answered())
 }
 
-// Even if an engine cannot remember handled messages, nod accepts answers. It then carries out no
-// thaw.
+// Even if an engine cannot remember handled messages, nod accepts answers. With such an engine, nod
+// carries out no thaw.
 func TestAnOlderEngineStillGetsAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
