@@ -27,7 +27,7 @@ func ButtonFor(p *schemas.Prompt, action string) ButtonData {
 
 // Text encodes b as a text of at most limit bytes. Without the request's name it has about 60 bytes.
 func (b ButtonData) Text(limit int) string {
-	sum, _ := hex.DecodeString(b.Digest) // the engine made the digest; if it is not hexadecimal, the button matches no request
+	sum, _ := hex.DecodeString(b.Digest) // the engine makes the digest; a button with a digest that is not hexadecimal matches no request
 	head := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.Action + "." + strconv.Itoa(b.Waiters)
 	if whole := head + ":" + b.Session + ":" + b.ID; len(whole) <= limit && b.Session != "" {
 		return whole

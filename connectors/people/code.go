@@ -47,7 +47,7 @@ func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (f
 			if messages == 0 {
 				continue
 			}
-			ambiguous = ambiguous || messages > 1 || ok && p.Key() != found.Key() // a request may be on two pages
+			ambiguous = ambiguous || messages > 1 || ok && p.Key() != found.Key() // two pages may contain the same request
 			found, ok = p, true
 		}
 		return nil

@@ -25,7 +25,7 @@ func waiting() []schemas.Prompt {
 type pages struct {
 	people.Desk
 	of   [][]schemas.Prompt
-	read int // the number of pages read
+	read int // the number of pages that were read
 }
 
 func (d *pages) EachPending(_ context.Context, _ schemas.Query, f func([]schemas.Prompt) error) error {

@@ -21,7 +21,7 @@ const (
 // An Utterance is the content of a typed or spoken answer.
 type Utterance struct {
 	Word   Word
-	Code   string // the code of a request, in capitals; empty if the answer is only yes or no
+	Code   string // the code of a request, in capitals; empty for an answer without a code
 	Reason string // the text after "no CODE", unchanged
 }
 

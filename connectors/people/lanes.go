@@ -15,7 +15,7 @@ type Lanes struct {
 
 type lane struct {
 	waiting int
-	last    chan struct{} // closed when the last task of this person has ended
+	last    chan struct{} // closed when the last task of the person has ended
 }
 
 // NewLanes returns lanes without tasks.

@@ -169,7 +169,7 @@ func (c *Commands) back(ctx context.Context, from schemas.From, session string) 
 		if err := revoker.Revoke(ctx, g, from.UserID); err != nil {
 			return c.refuse(err)
 		}
-		now, err := c.leaves(ctx, revoker, from.UserID, g.SessionID) // read the leave again, because it may have allowed more calls until it ended
+		now, err := c.leaves(ctx, revoker, from.UserID, g.SessionID) // read the leave again, because the leave may have allowed more calls until it ended
 		if err == nil && len(now) == 1 {
 			g = &now[0]
 		}

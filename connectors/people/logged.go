@@ -106,7 +106,7 @@ func loggedNote(l *schemas.LoggedRequest, known bool) string {
 
 // Search is a filter of past requests.
 type Search struct {
-	Outcome schemas.Outcome // empty means any
+	Outcome schemas.Outcome // an empty outcome means any
 	Words   []string        // in lower case; the request and its decision must contain all of them
 }
 

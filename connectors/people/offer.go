@@ -10,10 +10,10 @@ import (
 
 // The actions of buttons that open a dialog or show other buttons.
 const (
-	ActWhy  = "w" // ask for a reason, then deny with it
+	ActWhy  = "w" // open the dialog for a reason, with which the request is denied
 	ActMore = "m" // show the other answers
-	ActSay  = "s" // ask for the answer to a question as a text
-	ActEdit = "e" // show the input, to allow the call with changes
+	ActSay  = "s" // open the dialog for the answer to a question
+	ActEdit = "e" // open the dialog with the input, in which a person can change the call and allow it
 )
 
 // Button is a button that a channel shows: its label and its action.
@@ -95,7 +95,7 @@ func (o Offer) Options() (places []int) {
 // MoreAnswer is an answer that takes more than one press under the message. It contains the answer's
 // description and its buttons.
 type MoreAnswer struct {
-	ID      string // unique among the answers to a prompt
+	ID      string // unique among the answers to one prompt
 	Text    string // what the answer does; it may contain text of the agent
 	Note    string // a text of nod
 	Buttons []Button

@@ -111,7 +111,7 @@ func TestOutcomeShowsItsCallsAndTheirAftermath(t *testing.T) {
 		"❗ Denied by Bob, but 1 of 3 ran: answered at the agent's terminal · 3 calls · 14:21 UTC · web":  {denied, 3, []schemas.Aftermath{atTerminal, goneOn}},
 		"🚫 Allowed once by Ann, but it never ran: the agent had gone on · 14:21 UTC · web":               {allowed, 1, []schemas.Aftermath{goneOn}},
 		"🚫 Allowed once by Ann, but 2 of 2 never ran: the agent had gone on · 2 calls · 14:21 UTC · web": {allowed, 2, []schemas.Aftermath{goneOn, goneOn}},
-		"✅ Allowed once · Ann · 14:21 UTC · web ":                                                        {allowed, 0, []schemas.Aftermath{atTerminal}}, // the call ran, as the decision allowed
+		"✅ Allowed once · Ann · 14:21 UTC · web ":                                                        {allowed, 0, []schemas.Aftermath{atTerminal}}, // the call ran, as the decision had allowed
 		"❗ Withdrawn: the agent stopped waiting, but it ran: answered at the agent's terminal":           {decided(schemas.Withdrawn, "", byAgent, ""), 1, []schemas.Aftermath{atTerminal}},
 		"❗ Expired: denied automatically, but it ran: ⟦U+202E⟧":                                          {decided(schemas.TimedOut, "", byClock, ""), 1, []schemas.Aftermath{ran(schemas.AftermathRan, "\u202e")}},
 	} {

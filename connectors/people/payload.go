@@ -68,7 +68,7 @@ func fieldPart(f field) Part {
 		part.Quote = true
 		part.Lines, part.Spans = quotation(text, nil)
 	case bytes.IndexByte([]byte(`{["`), f.raw[0]) < 0 && len(f.raw) <= 40:
-		part.Lines = []string{Line(string(f.raw))} // a number, true, false or null
+		part.Lines = []string{Line(string(f.raw))} // the value is a number, true, false or null
 	default:
 		part.Label += " (JSON)"
 		part.Quote = true

@@ -80,9 +80,9 @@ func FindPending(ctx context.Context, desk Desk, q schemas.Query, is func(*schem
 
 // Newest collects the most recently decided requests, from pages of decided requests.
 type Newest struct {
-	Most int                        // the largest number of requests to keep
-	Keep func(*schemas.Prompt) bool // nil keeps every request
-	More bool                       // there were more requests than Most
+	Most int                        // the largest number of requests that Newest keeps
+	Keep func(*schemas.Prompt) bool // reports whether to keep a request; nil keeps every request
+	More bool                       // Newest has dropped requests, because there were more than Most
 
 	found []schemas.Prompt
 }

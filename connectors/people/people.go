@@ -163,7 +163,7 @@ type Reporter interface {
 // retries with backoff. After, Permanent and Unreachable each mean that the channel certainly has not
 // sent the message.
 type Error struct {
-	After       time.Duration // how long the channel asked the worker to wait
+	After       time.Duration // the time for which the channel asked the worker to wait
 	Permanent   bool          // a retry cannot help
 	Unreachable bool          // the channel cannot reach the recipient now, and the worker must not retry
 	Err         error         // the cause, without secrets; may be nil

@@ -18,10 +18,10 @@ import (
 // The longest runs that are shown unchanged. A mark with the run's length replaces a longer run, so
 // that it cannot push text out of view.
 const (
-	maxGap    = 24 // spaces and tabs in a row
-	maxBreaks = 4  // line breaks in a row
-	maxAccent = 3  // combining marks on a single letter
-	maxRTL    = 18 // characters in a ⟦rtl … ltr⟧ mark, which is always on a single row
+	maxGap    = 24 // the largest number of spaces and tabs in a row
+	maxBreaks = 4  // the largest number of line breaks in a row
+	maxAccent = 3  // the largest number of combining marks on a letter
+	maxRTL    = 18 // the largest number of characters in a ⟦rtl … ltr⟧ mark, which is always on a single row
 )
 
 const (
@@ -302,7 +302,7 @@ func (m *marker) mustMark(r rune, size int) bool {
 		return true
 	}
 	if p, _ := bidi.LookupRune(r); p.Class() == bidi.AN {
-		return true // on a screen, Arabic digits may change places with their neighbours
+		return true // Arabic digits may change places with their neighbours on a screen
 	}
 	return m.looksDifferent(r)
 }

@@ -195,7 +195,7 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 			columns[col].cells = append(columns[col].cells, cell)
 		}
 	}
-	return slices.DeleteFunc(columns, func(c column) bool { // omit these columns if they are empty
+	return slices.DeleteFunc(columns, func(c column) bool { // omit the columns CALLS, VOTES and NEXT if all their cells are empty
 		return (c.title == "CALLS" || c.title == "VOTES" || c.title == "NEXT") && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" })
 	})
 }

@@ -16,9 +16,9 @@ type Wakeup struct {
 	ID, Session string
 	Project     string // the name of the project's directory; may be empty
 	Risk        schemas.Risk
-	Title       string // one line
+	Title       string // the title, in one line
 	Text        string // details of the title, in one or two lines
-	Link        string // the session's page in the web inbox
+	Link        string // the address of the session's page in the web inbox
 	Outcome     schemas.Outcome
 	Deadline    time.Time
 }

@@ -60,8 +60,8 @@ var (
 		50278: true, // cannot send messages to this user, because they share no server with the bot
 	}
 	limitErrors = map[int]bool{
-		20028: true, // the channel's write rate
-		30046: true, // too many edits of messages older than one hour
+		20028: true, // the write rate of the channel is exceeded
+		30046: true, // a message older than one hour was edited too often
 		40003: true, // private conversations are opened too fast
 		40062: true, // the resource is rate limited
 	}
@@ -81,7 +81,7 @@ func (f *apiError) Error() string {
 	if f.code != 0 {
 		text = fmt.Sprintf("discord %s: error %d", f.method, f.code)
 	}
-	if f.detail != "" && f.status != http.StatusUnauthorized { // Discord's text only repeats the status
+	if f.detail != "" && f.status != http.StatusUnauthorized { // the detail only repeats the status
 		text += ", " + f.detail
 	}
 	switch {

@@ -53,8 +53,8 @@ func styleOf(b people.Button) int {
 
 // The kinds of a pressID for buttons. The kinds for modals are those of people.Dialog.
 const (
-	inMessage = ""     // a button under the message of the question
-	inMenu    = "more" // a button in the menu with the other answers
+	inMessage = ""     // the button is under the message of the question
+	inMenu    = "more" // the button is in the menu with the other answers
 )
 
 // pressID is the custom_id of a button or a modal. A button or modal that is not under the message of

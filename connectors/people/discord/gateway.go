@@ -62,9 +62,9 @@ const (
 
 // session contains what nod needs to continue the gateway's events over another connection.
 type session struct {
-	id      string // empty before the first connection
+	id      string // empty before the first connection of a session
 	address string
-	seq     int64 // the number of the last event
+	seq     int64 // the number of the session's last event
 }
 
 // Run receives presses, sent modals and commands. It handles those of one person one after another. If a
@@ -223,7 +223,7 @@ func (c *Carrier) dial(ctx context.Context, address string) (*conn, time.Duratio
 	}
 	e, err := next(hop, ws)
 	if err != nil || e.Op != opHello || json.Unmarshal(e.Data, &hello) != nil || hello.Interval < 1 {
-		_ = ws.CloseNow() // fails if the connection is broken
+		_ = ws.CloseNow() // CloseNow fails if the connection is broken
 		return nil, 0, &people.Error{Err: errors.New("discord gateway: the server did not begin with its heartbeat interval")}
 	}
 	return &conn{Conn: ws}, time.Duration(hello.Interval) * time.Millisecond, nil
@@ -258,7 +258,7 @@ func (c *conn) say(ctx context.Context, op int, data any) error {
 }
 
 func (c *conn) heartbeat(ctx context.Context) error {
-	var seq any // null before the first event
+	var seq any // JSON null before the first event
 	if n := c.seq.Load(); n > 0 {
 		seq = n
 	}

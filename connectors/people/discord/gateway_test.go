@@ -48,7 +48,7 @@ func TestAFailedPressDoesNotCount(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	w.Drop(0)
-	w.presses(m, "✅ Allow once") // fails at once, because no connection is open
+	w.presses(m, "✅ Allow once") // the press fails at once, because no connection is open
 	w.Command(ann, "thaw", false)
 	w.told(discordtest.NoResponse)
 	w.waits(func() bool { return w.count("Nothing changed: nod could not take this in time") == 2 })
@@ -111,7 +111,7 @@ func TestTwoWorkersWithoutNodReplyOnce(t *testing.T) {
 	close(desk.marks)
 	w.told("Allowed once")
 	w.waits(func() bool { return len(w.question().Buttons) == 0 })
-	w.Command(ann, "pending", false) // each worker handles the interactions of one person in order
+	w.Command(ann, "pending", false) // a worker handles the interactions of one person in order
 	w.told("1 waiting")
 	w.Equal(1, w.count(people.Recording))
 	w.Equal(1, w.count("Allowed once"), "%v", w.Server.Read(ann))
@@ -187,7 +187,7 @@ func TestOneWorkerHandlesAPress(t *testing.T) {
 	w.told("Denied")
 	w.Command(ann, "thaw", false)
 	w.told("Thawed")
-	w.Command(ann, "pending", false) // each worker handles the interactions of one person in order
+	w.Command(ann, "pending", false) // a worker handles the interactions of one person in order
 	w.told("1 waiting")
 	w.stop()
 	w.Len(w.desk.Answers(), 1)

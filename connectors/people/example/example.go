@@ -142,7 +142,7 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 // purpose, but possibly much later.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
-	_ = c.board.rewrite(id, note(&p)) // after an error, the next slip under this note tries again
+	_ = c.board.rewrite(id, note(&p)) // if the edit fails, the next slip under the note tries again
 }
 
 // read returns the answer on a slip. The slip must contain one of the choices on p's note, or a yes or

@@ -57,7 +57,7 @@ func (s *Screen) Run() error {
 		return errors.New("an answer is not confirmed: look at its request with nod show before you answer anew")
 	case errors.Is(err, tea.ErrProgramPanic):
 		return fmt.Errorf("the inbox broke down, please report it: %w", err)
-	case errors.Is(err, tea.ErrProgramKilled): // ctx has ended
+	case errors.Is(err, tea.ErrProgramKilled): // ctx has ended before the user closed the inbox
 		return nil
 	case err != nil:
 		return fmt.Errorf("show the inbox on this terminal: %w", err)

@@ -148,7 +148,7 @@ func (m *model) text(v *view, items []*item) []people.Part {
 		return combineParts(all)
 	}
 	parts := partsOf(p)
-	if v.kind == browse { // the key v shows the rest of the text
+	if v.kind == browse { // on the screen with the list, the key v shows the rest of the text
 		parts = slices.DeleteFunc(parts, func(part people.Part) bool { return part.Group == people.Rest })
 	}
 	return parts

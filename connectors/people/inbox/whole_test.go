@@ -130,7 +130,7 @@ func TestAllowIsPossibleOnceTheLastRowWasShown(t *testing.T) {
 					r.presses("y")
 					r.Empty(r.said())
 					r.presses("space")
-					if len(command) > 10_000 { // checking every page of such a long command would be slow
+					if len(command) > 10_000 { // checking every page of a long command would be slow
 						for range 40 {
 							r.types("space")
 							shown.look(r)
@@ -243,7 +243,7 @@ func TestAChangedRequestCountsAsUnread(t *testing.T) {
 	r.presses("home")
 	read()
 
-	p.Revision = 3 // only the revision changes, not the text
+	p.Revision = 3 // the revision changes, but not the text
 	r.asks(p)
 	r.says("y once")
 }

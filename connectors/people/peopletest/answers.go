@@ -151,13 +151,13 @@ func words(s *stage) {
 	p, _, m := s.shown("make")
 	for _, text := range unclear {
 		if strings.TrimSpace(text) == "" {
-			continue // no channel sends an empty text
+			continue // the channels send no empty text
 		}
 		reply := s.says(Ann, Act{Message: m.ID, Say: text})
 		s.NotContains(reply, "Allowed", "%q", text)
 		s.pending(p)
 	}
-	s.says(Ann, Act{Say: "yes"}) // a text that is not a reply to a message
+	s.says(Ann, Act{Say: "yes"}) // Ann writes yes without replying to a message
 	s.pending(p)
 	s.says(Mallory, Act{Of: Ann, Message: m.ID, Say: "yes"})
 	s.pending(p)

@@ -52,12 +52,12 @@ func wordsWithCode(s *stage) {
 			continue
 		}
 		if word, rest, _ := strings.Cut(said, " "); word == "no" && strings.HasPrefix(rest, code) {
-			continue // a denial with a reason
+			continue // this text denies with a reason
 		}
 		reply := s.says(Ann, Act{Say: said})
 		s.NotContains(reply, "Allowed", "%q", said)
 		s.pending(p)
-		reply = s.says(Ann, Act{Message: m.ID, Say: said}) // in reply to the question
+		reply = s.says(Ann, Act{Message: m.ID, Say: said}) // Ann writes the text in reply to the question
 		s.NotContains(reply, "Allowed", "%q", said)
 		s.pending(p)
 	}

@@ -179,7 +179,7 @@ func apart(s *stage) {
 }
 
 func cancelled(s *stage) {
-	s.stop() // waits until Run has returned
+	s.stop() // stop waits until Run has returned
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.carrier.Run(ctx, s.desk) }()

@@ -55,7 +55,7 @@ var absences = map[feature]func(*stage){
 	codes:        noCodes,
 	edits:        noEdits,
 	reasons:      noReasons,
-	scopes:       nothingUnseen, // this test fails if a person can give a lasting answer
+	scopes:       nothingUnseen, // nothingUnseen fails if a person can give a lasting answer
 	agentOptions: nothingUnseen,
 }
 

@@ -33,7 +33,7 @@ func settledTwice(s *stage) {
 	read := len(s.Read(Ann))
 	s.settles(ref, ended)
 	s.stop()
-	s.start() // a new worker, which knows only the Ref of the message
+	s.start() // open a new worker, which knows only the Ref of the message
 	s.settles(ref, ended)
 	s.Contains(s.last(Ann).Text, "Expired")
 	if s.features.Edits {
@@ -62,7 +62,7 @@ func inSteps(s *stage) {
 	s.Contains(first.Text, "make")
 	s.Empty(first.Choices, "the worker has not stored the Ref yet")
 	s.stop()
-	s.start() // a new worker, which knows only the Ref of the message
+	s.start() // open a new worker, which knows only the Ref of the message
 	s.NoError(s.reviser().Revise(s.ctx, ref, p))
 	now := s.last(Ann)
 	s.Equal(first.ID, now.ID, "the choices are in the same message")

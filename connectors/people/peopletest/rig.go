@@ -54,16 +54,16 @@ type Message struct {
 type Choice struct {
 	Kind  schemas.OptionKind // the kind of option that the button chooses; empty if the button leads to another step
 	Label string
-	Token string // the data that pressing the button sends
+	Token string // the data that a press of the button sends
 }
 
 // Act is an action on a message. Exactly one of Press, Say and Reason is set.
 type Act struct {
 	Message string
 	Of      string // the owner of the chat with the message; empty means the user who acts
-	Press   string // presses the button with this token, which may be invented
-	Say     string // replies with this text
-	Reason  string // denies the request with this reason, in as many steps as the channel needs
+	Press   string // if set, the user presses a button with this token, which may be invented
+	Say     string // if set, the user replies with this text
+	Reason  string // if set, the user denies the request with this reason, in as many steps as the channel needs
 }
 
 type Fault int

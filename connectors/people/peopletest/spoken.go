@@ -102,7 +102,7 @@ func spokenWords(s *stage) {
 		s.pending(p)
 	}
 	s.denies(p)
-	for _, text := range UnclearSpeech { // such an utterance must not confirm a yes either
+	for _, text := range UnclearSpeech { // an unclear utterance must not confirm a yes either
 		q := s.readsBack()
 		s.True(s.Does(Ann, Act{Say: text}))
 		s.True(s.Does(Ann, Act{Say: "confirm that"}))

@@ -120,7 +120,7 @@ type stage struct {
 	features Features
 	desk     *desk
 	carrier  people.Carrier
-	stop     func() // makes the carrier's Run return
+	stop     func() // ends the carrier's Run
 	log      *testlog.Buffer
 	secrets  []string
 }

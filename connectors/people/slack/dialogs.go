@@ -33,7 +33,7 @@ type origin struct {
 func (o origin) String() string {
 	data, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // a struct of texts can always be encoded
+		panic(err) // Marshal cannot fail for a struct of texts
 	}
 	return string(data)
 }

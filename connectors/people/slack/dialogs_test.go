@@ -128,7 +128,7 @@ func TestTheThreadHasTheDecision(t *testing.T) {
 // reply.
 func TestTheCommand(t *testing.T) {
 	w := newWorld(t)
-	w.Command(ann, "pair 7F3K9", "C-other") // sent in a conversation that the app has not joined
+	w.Command(ann, "pair 7F3K9", "C-other") // Ann writes the command in a conversation that the app has not joined
 	w.waits(func() bool { return len(w.Chat(ann)) == 1 })
 	w.Contains(w.Chat(ann)[0].Text, "The code is right")
 	w.Equal([]string{ann + " 7F3K9"}, w.desk.Codes())

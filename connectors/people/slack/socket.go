@@ -72,12 +72,12 @@ func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *people.La
 			for c.read(hop, conn, desk, work) == nil { // read the remaining messages until Slack closes the connection
 			}
 			cancel()
-			_ = conn.CloseNow() // fails if the connection is already closed
+			_ = conn.CloseNow() // CloseNow fails if the connection is already closed
 		})
 		return nil
 	}
 	cancel()
-	_ = conn.Close(websocket.StatusNormalClosure, "") // fails if the connection is broken
+	_ = conn.Close(websocket.StatusNormalClosure, "") // Close fails if the connection is broken
 	if errors.Is(err, errLinkDisabled) {
 		return &people.Error{Permanent: true, Err: err}
 	}

@@ -72,7 +72,7 @@ func TestEnvelopesCountOnce(t *testing.T) {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 	read := len(w.Server.Read(ann))
 	w.Replay()
-	w.Command(ann, "thaw", "") // the envelopes of one person are handled in order
+	w.Command(ann, "thaw", "") // nod handles the envelopes of one person in order
 	w.waits(func() bool { return len(w.Server.Read(ann)) > read })
 	w.Len(w.Server.Read(ann), read+1)
 	w.Len(w.desk.Answers(), 1)

@@ -42,7 +42,7 @@ func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < draine
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
-	last  moment // the time at which Telegram last had no update; zero if unknown
+	last  moment // the time at which Telegram last had no update for nod; zero if unknown
 	held  moment // the time when nod began to delay the message that a request expired; zero if it delays no such message
 }
 

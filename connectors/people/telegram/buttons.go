@@ -16,9 +16,9 @@ import (
 const (
 	actAllow = people.ActAllow
 	actDeny  = people.ActDeny
-	actWhy   = "w" // ask for a reason, then deny with it
+	actWhy   = "w" // ask for the reason of a denial
 	actMore  = "m" // show the other options
-	actSay   = "s" // ask for the answer as text
+	actSay   = "s" // ask the person to write the answer
 	actBack  = "b" // show the first buttons again
 )
 

@@ -66,7 +66,7 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 		if allows {
 			for _, part := range people.Parts(&p, p.Request.CreatedAt) {
 				if part.Label == "Expires" {
-					continue // this line contains the time left, which changes
+					continue // skip the line with the time left, which changes
 				}
 				for _, line := range part.Lines {
 					require.Contains(t, m.Text, line)

@@ -104,7 +104,7 @@ func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	m := w.shows()
 	announce := w.expires(m)
 	for range 10 {
-		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks
+		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks during getMe
 		w.ErrorContains(<-w.runs(), "getMe")
 		w.heldBack(announce())
 		w.carrier.Runs(time.Minute)
@@ -155,7 +155,7 @@ func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 			stop := w.run()
 			w.ErrorContains(<-ended, "Conflict")
 			w.carrier = first
-			return func() { _ = stop() } // Run returns the error of its context, which has no meaning here
+			return func() { _ = stop() } // ignore the error of the context that ends Run
 		},
 		"a webhook": func(w *world) func() {
 			w.ForeignWebhook()

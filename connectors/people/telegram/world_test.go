@@ -97,7 +97,7 @@ type desk struct {
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
-	shows   func() schemas.Prompt // if not nil, returns the prompt for Show in place of the field prompt
+	shows   func() schemas.Prompt // if not nil, Show returns the prompt of this function instead of the field prompt
 	gone    bool                  // nod no longer stores the request
 }
 

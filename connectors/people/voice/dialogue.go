@@ -45,7 +45,7 @@ type dialogue struct {
 	from     schemas.From
 	open     *schemas.Prompt // the request that the person is being asked about, as it was spoken; nil if there is no such request
 	words    speech          // the sentences about the request in open
-	readBack bool            // the person said yes, and must confirm it
+	readBack bool            // the person said yes and must confirm the yes
 	since    time.Time       // the time at which the client will have spoken the read-back
 	unclear  int             // how many times in a row the client has asked again
 	overlaid int             // how often in a row the person spoke at the same time as the client

@@ -39,11 +39,11 @@ const (
 // for concurrent use.
 type mouth struct {
 	margin  time.Duration // the time after the client's own speech in which words do not count
-	rate    int           // the words that the client speaks in a minute
+	rate    int           // the number of words that the client speaks in a minute
 	reports bool          // the client reports the end of its own speech
 
 	mu     sync.Mutex
-	more   chan struct{} // closed and replaced if a line is added
+	more   chan struct{} // closed and replaced whenever a line is added
 	lines  []Line        // the lines that the client has perhaps not received
 	seq    int           // the number of the last line
 	said   []string      // the texts of the last lines, to recognise their echo

@@ -166,7 +166,7 @@ func refuse(w http.ResponseWriter, status int, code schemas.Code, text string) {
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // fails if the client has gone
+	_ = json.NewEncoder(w).Encode(v) // Encode fails if the client has gone
 }
 
 // user returns the user id that belongs to the token in an HTTP request. If the request has no

@@ -25,8 +25,8 @@ var signs = map[byte]string{
 
 // Words that announce capital letters.
 const (
-	oneCapital  = "capital"  // the next word begins with a capital
-	allCapitals = "capitals" // the next word has only capitals
+	oneCapital  = "capital"  // announces that the next word begins with a capital
+	allCapitals = "capitals" // announces that the next word has only capitals
 )
 
 // spell returns words that convey every character of text. ok is false if the text is too long, or

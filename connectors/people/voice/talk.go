@@ -45,7 +45,7 @@ type talk struct {
 
 	ctx    context.Context            // ends with the talk; its cause is the reason for the end
 	in     chan func(context.Context) // functions that run must execute
-	ended  chan struct{}              // closed when run has returned
+	ended  chan struct{}              // closed after run has returned
 	cancel context.CancelCauseFunc
 
 	dialogue

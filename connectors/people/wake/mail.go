@@ -46,7 +46,7 @@ type mailer struct {
 // first refusal itself, it returns 0.
 func (s *mailer) sinceFirst(m *message) time.Duration {
 	first, err := time.Parse(time.RFC3339Nano, s.refused.Get(m.id))
-	if err != nil { // m was not refused before
+	if err != nil { // no earlier refusal of m is known
 		s.refused.Put(m.id, m.at.Format(time.RFC3339Nano))
 		return 0
 	}
@@ -97,7 +97,7 @@ func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, e
 	if err != nil {
 		return "the message", err
 	}
-	_ = c.Quit() // an error does not matter, because the server has accepted the message
+	_ = c.Quit() // an error of Quit does not matter, because the server has accepted the message
 	return "", nil
 }
 
@@ -127,7 +127,7 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	if err != nil {
 		return nil, "the connection", err
 	}
-	deadline, _ := ctx.Deadline() // always set, because send limits ctx
+	deadline, _ := ctx.Deadline() // ctx always has a deadline, because send sets one
 	context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	if err = conn.SetDeadline(deadline); err == nil {
 		c, err = smtp.NewClient(conn, host)
@@ -210,7 +210,7 @@ var inSeconds = regexp.MustCompile(`\bin (\d{1,5}) ?s(?:ec|econds?)?\b`)
 // pause.
 func retryIn(text string, since time.Duration) time.Duration {
 	if found := inSeconds.FindStringSubmatch(text); found != nil {
-		n, _ := strconv.Atoi(found[1]) // cannot fail: inSeconds matches at most five digits
+		n, _ := strconv.Atoi(found[1]) // Atoi cannot fail, because inSeconds matches at most five digits
 		return max(time.Duration(n)*time.Second, time.Second)
 	}
 	return min(max(since, 0)+mailPause, mailPauseMax)

@@ -193,7 +193,7 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // the call has joined a question, and only the question can be answered
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // the call has joined a question, and a person can answer only the question
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {

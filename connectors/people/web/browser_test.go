@@ -74,7 +74,7 @@ func (b *browser) running(t *testing.T) context.Context {
 	path := b.program(t)
 	b.start.Do(func() {
 		alloc, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.NoSandbox, // root cannot use the sandbox; the browser visits only pages of the tests
+			chromedp.ExecPath(path), chromedp.NoSandbox, // the sandbox does not work for root; the browser visits only pages of the tests
 			chromedp.WSURLReadTimeout(time.Minute))...)
 		ctx, cancel := chromedp.NewContext(alloc)
 		b.ctx, b.close = ctx, func() { cancel(); end() }
@@ -130,7 +130,7 @@ func (p *page) sees(expr string) {
 		"return false })()"
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool](look, chromedp.EvalAwaitPromise))
-		return err == nil && yes // ignore the error of a page that is being loaded anew
+		return err == nil && yes // ignore the error of a page that is just reloading
 	}
 	for until := time.Now().Add(3 * time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))

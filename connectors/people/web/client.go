@@ -24,7 +24,7 @@ const (
 	messagesAtOnce = 200
 	messagesEach   = 100                                 // the largest number of messages per second
 	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // the longest message, in bytes
-	pageBytes      = 4 << 20                             // the longest page of a list, in bytes of payload
+	pageBytes      = 4 << 20                             // the longest page of a list, in bytes of the requests' payloads
 	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
 	checkEvery     = 15 * time.Second
@@ -67,7 +67,7 @@ type client struct {
 	live   int // number of messages in queue whose field live is set
 	ended  *websocket.CloseError
 	wake   chan struct{}
-	empty  chan struct{}   // gets a value when the queue has become empty
+	empty  chan struct{}   // gets a value when the queue becomes empty
 	counts bool            // a message with the number of unlisted requests is in the queue
 	locked map[string]bool // sessions whose input lock this client has requested
 }
@@ -261,11 +261,11 @@ func (c *client) write(ctx context.Context) {
 		m, ok, ended := c.next()
 		switch {
 		case ended != nil:
-			_ = c.conn.Close(ended.Code, ended.Reason) // fails if the client has gone
+			_ = c.conn.Close(ended.Code, ended.Reason) // Close fails if the client has gone
 			return
 		case ok:
 			if c.send(ctx, m) != nil {
-				_ = c.conn.CloseNow() // fails if the connection is closed already
+				_ = c.conn.CloseNow() // CloseNow fails if the connection is already closed
 				return
 			}
 		default:

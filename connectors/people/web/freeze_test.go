@@ -88,7 +88,7 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	p.clicksUntil("Thaw")
 	const input = "document.querySelector('nod-freeze input')"
 	p.True(value[bool](p, input+".hidden"))
-	for value[bool](p, input+".hidden") { // a click that comes too soon has no effect
+	for value[bool](p, input+".hidden") { // this click may come too soon to have an effect
 		p.does(script("document.querySelector('nod-freeze button').click()"))
 	}
 	p.Contains(p.text("nod-freeze .notice"), "takes the code word")

@@ -139,7 +139,7 @@ func TestInvalidFramesAreRefused(t *testing.T) {
 		m := s.next()
 		r.Equal("error", m.Type, text)
 		r.Equal(schemas.CodeBadRequest, m.Payload.Code, text)
-		answer, _ := s.gets("inbox.subscribe", nil) // the connection stays open
+		answer, _ := s.gets("inbox.subscribe", nil) // the connection stays open after the error
 		r.True(answer.Payload.Success)
 	}
 	binary := r.opens("bob")
@@ -147,7 +147,7 @@ func TestInvalidFramesAreRefused(t *testing.T) {
 	_, err := binary.reads()
 	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
 	long := r.opens("bob")
-	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // may fail, because the server closes the connection at the same time
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // Write may fail, because the server closes the connection at the same time
 	_, err = long.reads()
 	r.Error(err)
 }
@@ -185,11 +185,11 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 	r.Equal("Ann", other.Payload.Holder)
-	bob.gets("session.lock.release", fields{"session_id": "S"}) // this action must not release Ann's lock
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // Bob's action must not release Ann's lock
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
-	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing the connection releases the lock
+	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing Ann's connection releases her lock
 	r.Eventually(func() bool {
 		lock, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 		return lock.Payload.Granted
@@ -302,7 +302,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // so many messages that the buffers of the socket cannot hold them, but fewer than maxBacklog
+	for range 240 { // enough messages to fill the buffers of the socket, but fewer than maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
 	r.Eventually(func() bool { return r.web.Queued() > 200 }, 25*time.Second, 10*time.Millisecond) // the socket has taken fewer than 40 of the replies
@@ -410,7 +410,7 @@ func (r *rig) watches(ctx context.Context, session *http.Cookie, messages int) {
 		_, data, err := s.conn.Read(read)
 		cancel()
 		if err != nil {
-			return // the test is over
+			return // the read fails because the test is over
 		}
 		var m said
 		r.NoError(json.Unmarshal(data, &m))

@@ -80,7 +80,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 			delete(c.sent, key)
 			c.enqueue(outgoing{action: notifyResolved, payload: r, live: true})
 			b.refill(c)
-		case c.sessions[p.SessionID]: // a rule decided the request, without a person
+		case c.sessions[p.SessionID]: // a rule decided the request, so nobody was asked
 			c.enqueue(outgoing{action: notifyDecided, payload: newDecidedView(p, now), live: true})
 		}
 		b.recount(c)

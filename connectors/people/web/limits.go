@@ -39,6 +39,6 @@ func (s *Server) callerAddress(r *http.Request) string {
 	case ip.Is4():
 		return ip.String()
 	}
-	net64, _ := ip.WithZone("").Prefix(64) // one caller may own all addresses of a /64
+	net64, _ := ip.WithZone("").Prefix(64) // a single caller may own all addresses of a /64 network
 	return net64.String()
 }

@@ -64,7 +64,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	}
 	for _, client := range []string{
 		"192.0.2.1", "2001:db8::1", "nobody",
-		"198.51.100.N, 192.0.2.2", // the client wrote the first entry, so it is ignored
+		"198.51.100.N, 192.0.2.2", // the client wrote the first address, so the inbox ignores it
 		"2001:db8:0:1::N",         // addresses in one /64 network are one caller
 	} {
 		g.floods("GET", "/icon/1", "", through(client))

@@ -167,10 +167,10 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
 
 // refuse replies with an error in nod's format.
 func refuse(w http.ResponseWriter, status int, e *schemas.Error) {
-	data, _ := schemas.Encode(e) // never fails for a *schemas.Error
+	data, _ := schemas.Encode(e) // Encode never fails for a *schemas.Error
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // fails if the client has gone
+	_, _ = w.Write(data) // Write fails if the client has gone
 }
 
 func refuseErr(w http.ResponseWriter, err error) {

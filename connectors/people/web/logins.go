@@ -79,10 +79,10 @@ type logins struct {
 	url     string
 	now     func(context.Context) (time.Time, error) // the broker's time
 	recheck time.Duration
-	lasts   time.Duration // how long a check counts
+	lasts   time.Duration // how long a check of a login counts
 
 	mu      sync.Mutex
-	known   map[string]*loginEntry // by the session's id
+	known   map[string]*loginEntry // the entries by session id
 	client  *issuer.Client
 	madeFor schemas.OIDC // the settings from which client was made
 }
@@ -93,14 +93,14 @@ var errLoginEnded = schemas.Errorf(schemas.CodeUnauthorized, "your login has end
 func newLogins(nod Logins, key []byte, url string, recheck, lasts time.Duration) *logins {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("web logins"))
-	block, _ := aes.NewCipher(h.Sum(nil)) // never fails for 32 bytes
-	aead, _ := cipher.NewGCM(block)       // never fails for AES
+	block, _ := aes.NewCipher(h.Sum(nil)) // NewCipher never fails for 32 bytes
+	aead, _ := cipher.NewGCM(block)       // NewGCM never fails for AES
 	return &logins{nod: nod, gateway: rand.Text(), aead: aead, url: url, recheck: recheck, lasts: lasts, known: map[string]*loginEntry{}}
 }
 
 // seal encrypts a value for one purpose or session.
 func (l *logins) seal(v any, purpose string) string {
-	plain, _ := json.Marshal(v) // never fails for texts and times
+	plain, _ := json.Marshal(v) // Marshal never fails for texts and times
 	nonce := make([]byte, l.aead.NonceSize())
 	_, _ = rand.Read(nonce) // Read never fails
 	return base64.RawURLEncoding.EncodeToString(l.aead.Seal(nonce, nonce, plain, []byte(purpose)))
@@ -270,7 +270,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	}
 	o := settings.OIDC()
 	if client == nil || o.Issuer != e.login.Login.Issuer || o.ClientID != e.login.ClientID {
-		return errLoginEnded // the settings name another issuer now
+		return errLoginEnded // the settings no longer name the issuer of this login
 	}
 	if err := l.takeTurn(ctx, e, session, now); err != nil {
 		return err

@@ -225,10 +225,10 @@ var failedPage = template.Must(template.New("").Parse(`<!doctype html>
 func (s *Server) loginFailed(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = failedPage.Execute(w, why) // fails if the client has gone
+	_ = failedPage.Execute(w, why) // Execute fails if the client has gone
 }
 
 func replyJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // fails if the client has gone
+	_ = json.NewEncoder(w).Encode(v) // Encode fails if the client has gone
 }

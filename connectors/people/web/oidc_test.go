@@ -291,7 +291,7 @@ func TestWithoutTheIssuerNothingIsShownOrTaken(t *testing.T) {
 func TestGatewaysShareALogin(t *testing.T) {
 	t.Parallel()
 	c := startCompany(t)
-	c.rig = c.oidcGateway(time.Nanosecond, 0) // each use asks the issuer
+	c.rig = c.oidcGateway(time.Nanosecond, 0) // with this interval, each use of a login asks the issuer
 	in := c.enters()
 	second := c.oidcGateway(time.Nanosecond, 0)
 	there := second.sessionCookie(in.Value)

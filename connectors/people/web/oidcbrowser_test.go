@@ -102,7 +102,7 @@ func TestALoginAtOIDCProvider(t *testing.T) {
 		p.sees("document.querySelector('.user').innerText === 'Ann (s-ann)' && document.querySelector('.state').hidden")
 	}
 	enter()
-	for range 3 { // each check takes a new refresh token
+	for range 3 { // the gateway gets a new refresh token with each check
 		<-time.After(1200 * time.Millisecond)
 		p.sees("document.querySelector('.state').hidden")
 	}

@@ -33,7 +33,7 @@ type testIssuer struct {
 	signer jose.Signer
 
 	mu      sync.Mutex
-	person  map[string]any // the claims of the person who logs in, in the id_token and in userinfo
+	person  map[string]any // the claims of the person who logs in, for the id_token and for userinfo
 	codes   map[string]url.Values
 	refresh map[string]bool
 	access  map[string]bool

@@ -135,7 +135,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees(button("deny") + ".getAttribute('aria-disabled') === 'true'")
 	p.True(value[bool](p, "document.querySelector('main').inert"))
 
-	r.up("") // no inbox runs now, so that the page misses the next changes
+	r.up("") // no inbox runs now, so the page misses the next changes
 	r.terminal("bob", "S", "two", "reject_once")
 	r.asks("S", "four", `{}`)
 	r.down()

@@ -58,7 +58,7 @@ func TestTheHistoryGoesBackAsFarAsTheLog(t *testing.T) {
 	s.logged = pagesOf(
 		[]schemas.LoggedRequest{logged(9, "bare", "", schemas.Allowed)},
 		[]schemas.LoggedRequest{ran, logged(6, "undecided", "make release", "")},
-		[]schemas.LoggedRequest{logged(5, "undecided", "make test", schemas.Withdrawn), ran}) // the log may have a request twice
+		[]schemas.LoggedRequest{logged(5, "undecided", "make test", schemas.Withdrawn), ran}) // the log may contain a request twice
 	for _, width := range []int64{360, 768, 1440} {
 		page := r.visits("ann", width, 800)
 		page.goes("#/history")
@@ -86,7 +86,7 @@ func TestASearchGoesBackThroughTheLog(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
 	var empty [][]schemas.LoggedRequest
-	for range 130 { // more pages than the page reads by itself: five replies of 20 pages
+	for range 130 { // more pages than the page reads by itself, which are five replies of 20 pages
 		empty = append(empty, []schemas.LoggedRequest{logged(20, "other", "make test", schemas.Allowed)})
 	}
 	empty = append(empty, []schemas.LoggedRequest{logged(4, "deploy", "make deploy", schemas.Denied), logged(4, "again", "make deploy", schemas.Allowed)})
@@ -173,7 +173,7 @@ func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 	ran := logged(7, "denied", "rm -rf build", schemas.Denied)
 	s.logged = pagesOf(
 		[]schemas.LoggedRequest{logged(9, "bare", "", schemas.Allowed), ran},
-		[]schemas.LoggedRequest{ran, logged(6, "recent", "make release", schemas.Allowed)}) // an id that was used again
+		[]schemas.LoggedRequest{ran, logged(6, "recent", "make release", schemas.Allowed)}) // a different request with the id of a stored request
 	const ids = "[...document.querySelectorAll('nod-session li[data-id]')].map((e) => e.dataset.id).join()"
 	const start = "document.querySelector('nod-session .older').innerText"
 	page := r.visits("ann", 768, 800)

@@ -36,8 +36,8 @@ func compareRows(a, b *pendingRow) int {
 
 // pendingList contains the pending requests. Their order is oldest first.
 type pendingList struct {
-	rows     map[string]*pendingRow // by request key
-	order    []*pendingRow          // sorted by age, unless unsorted is set; also contains rows whose requests have ended
+	rows     map[string]*pendingRow // the rows by request key
+	order    []*pendingRow          // the rows by age, unless unsorted is set; also rows whose requests have ended
 	unsorted bool
 }
 

@@ -70,7 +70,7 @@ func newPushKey(s tokenSigner) (pushKey, error) {
 // error message.
 func pushKeyFrom(number []byte, file string) (pushKey, error) {
 	key, err := ecdh.P256().NewPrivateKey(number)
-	if err != nil { // this happens for one login key in 2^32
+	if err != nil { // one login key in 2^32 makes no valid key
 		return pushKey{}, fmt.Errorf("derive the key for push services from the login key: %w: replace %s by a new key; all users then log in again", err, file)
 	}
 	encode := base64.RawURLEncoding.EncodeToString

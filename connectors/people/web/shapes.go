@@ -36,9 +36,9 @@ const (
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
-	notifyDecided   = "session.permission.decided" // a rule decided a request; sent only to subscribers of its session
+	notifyDecided   = "session.permission.decided" // a rule decided a request; only subscribers of its session get this
 	notifyTime      = "server.time"
-	notifyCount     = "inbox.count" // sent only to clients that subscribe to the inbox with a limit
+	notifyCount     = "inbox.count" // only clients that subscribe to the inbox with a limit get this
 )
 
 // clientMessage is an envelope from a client.
@@ -97,7 +97,7 @@ type requestView struct {
 	// New is true if the request arrived after the client's subscription.
 	New bool `json:"new,omitempty"`
 
-	version string // a text that changes when something changes that the page shows
+	version string // a text that changes whenever the page must show something else
 }
 
 // option is one possible answer. Label describes its effect, in nod's words. Called is the
@@ -197,7 +197,7 @@ func (q *requestView) same(parts []people.Part) string {
 			rest = append(rest, p)
 		}
 	}
-	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // never fails: ActionDetails is valid JSON, because it was decoded before
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // Encode never fails, because ActionDetails is valid JSON
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

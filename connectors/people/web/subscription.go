@@ -67,7 +67,7 @@ func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) 
 	}
 	c.unlisted = b.unlisted(c)
 	c.reply(to, subscribeReply{Success: true, SessionID: session, Pending: n, Unlisted: c.unlisted})
-	c.signalLoad() // after the reply, so that the requests follow it
+	c.signalLoad() // the reply is already queued, so the requests follow it
 }
 
 // announce adds at most limit pending requests that the client has not got to c.announced; a limit of 0
@@ -162,7 +162,7 @@ func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
 		}
 	}
 	if len(c.announced) == 0 {
-		c.announced = nil // frees the array
+		c.announced = nil // free the memory of the empty list
 	}
 	return rows
 }

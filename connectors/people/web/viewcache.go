@@ -14,7 +14,7 @@ const maxCachedViews = 256
 // the same views.
 type viewCache struct {
 	mu    sync.Mutex
-	views map[string]cachedView // by request key
+	views map[string]cachedView // the views by request key
 }
 
 type cachedView struct {

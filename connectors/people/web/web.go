@@ -106,7 +106,7 @@ type Options struct {
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
-	taken  string // the requested address, if it was in use and the inbox listens on another port
+	taken  string // the requested address, if that port was in use and the inbox listens on another
 	signer tokenSigner
 
 	proxied                                   bool                // a proxy in front of the inbox terminates TLS

@@ -51,11 +51,11 @@ func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	requested("r0", "r1", "r2")
 	r.asks("S", "r7", `{}`)
 	unlisted(5)
-	ends("r0") // one of three places in the window is free
-	ends("r1") // two of three places are free
+	ends("r0") // a third of the window is free
+	ends("r1") // two thirds of the window are free
 	unlisted(3)
 	requested("r3", "r4")
-	r.terminal("bob", "S", "r7", "reject_once") // a request that the client has not got
+	r.terminal("bob", "S", "r7", "reject_once") // end a request that the client has not got
 	unlisted(2)
 
 	reply, before = s.gets("inbox.subscribe", fields{"limit": 6})

@@ -47,10 +47,10 @@ func newAPI(base, numberID, token string, secrets ...string) (*api, error) {
 // The codes of Meta's errors to which nod reacts in a special way. The sets below group all codes that
 // nod knows.
 const (
-	codeToken       = 190    // the access token is expired or revoked
+	codeToken       = 190    // the access token has expired or was revoked
 	codeWindow      = 131047 // the person has not written for 24 hours
 	codeUndelivered = 131026 // the person has no WhatsApp, has blocked the number, or cannot get the message
-	codePair        = 131056 // too many messages to this person
+	codePair        = 131056 // nod has sent too many messages to the person
 )
 
 var (

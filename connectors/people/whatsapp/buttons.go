@@ -59,7 +59,7 @@ func distinct(all []button) []button {
 		return all
 	}
 	for i := range all {
-		data, _ := people.ReadButton(all[i].Reply.ID, maxID) // cannot fail, because buttons has just made this id
+		data, _ := people.ReadButton(all[i].Reply.ID, maxID) // ReadButton cannot fail, because buttons has just made this id
 		n, _ := strconv.Atoi(data.Action)
 		all[i].Reply.Title = "Answer " + strconv.Itoa(n+1)
 	}

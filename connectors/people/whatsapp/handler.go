@@ -45,7 +45,7 @@ func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming)
 	sentAt := time.Unix(seconds, 0)
 	switch {
 	case m.From == "" || m.ID == "" || m.GroupID != "" || err != nil:
-		return nil // the message names no sender, or was written in a group
+		return nil // ignore a message that names no sender or was written in a group
 	case time.Since(sentAt) > handledFor:
 		return nil
 	}
@@ -279,7 +279,7 @@ func (h *handler) showPending(ctx context.Context) error {
 		p.Recipient, p.Repeat = h.m.From, true
 		if _, err := h.sendPrompt(ctx, &p, again); err != nil {
 			h.Log.Info("whatsapp: a question was not sent again", "key", p.Key(), "error", err)
-			break // the person can ask again
+			break // stop here: the person can ask for the questions again
 		}
 	}
 	if more {

@@ -18,7 +18,7 @@ type messageKind string
 const (
 	question messageKind = "q"
 	again    messageKind = "r" // a question that nod sent again, because the first message failed or the person asked for it
-	notice   messageKind = "t" // a template
+	notice   messageKind = "t" // a message that is a template
 )
 
 // callbackOf returns the text that Meta repeats in each report about a message. It identifies the
@@ -57,7 +57,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 		hop, cancel := context.WithTimeout(ctx, receiptTimeout)
 		defer cancel()
 		if report(hop, desk, d) != nil {
-			return nil // dropped, because Meta need not repeat a mere receipt
+			return nil // drop a failed receipt, because Meta need not repeat it
 		}
 	}
 	if err == nil {

@@ -11,10 +11,10 @@ import (
 // The limits of Meta's Cloud API, in UTF-16 units. Meta counts characters instead; a text never
 // has more characters than units.
 const (
-	maxText    = 4096 // a text message
-	maxBody    = 1024 // the text above the buttons of a message
-	maxTitle   = 20   // the title of a button
-	maxID      = 256  // the id of a button
+	maxText    = 4096 // the largest length of a text message
+	maxBody    = 1024 // the largest length of the text above buttons
+	maxTitle   = 20   // the largest length of a button's title
+	maxID      = 256  // the largest length of a button's id
 	maxButtons = 3
 	// maxParameter is nod's own limit for the text in a template.
 	maxParameter = 500

@@ -66,7 +66,7 @@ func (c *Carrier) verify(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the verify token is wrong", http.StatusForbidden)
 		return
 	}
-	_, _ = io.WriteString(w, challenge) // fails if the caller is gone
+	_, _ = io.WriteString(w, challenge) // WriteString fails if the caller is gone
 }
 
 // receive handles a call with messages and reports. It refuses a call whose exact bytes Meta has
@@ -110,7 +110,7 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, n *notificati
 	for _, entry := range n.Entry {
 		for _, change := range entry.Changes {
 			if change.Field != "messages" || change.Value.Metadata.PhoneNumberID != c.PhoneNumberID {
-				continue // a change of another phone number of the same app
+				continue // the change is about another phone number of the same app
 			}
 			for i := range change.Value.Messages {
 				m := &change.Value.Messages[i]

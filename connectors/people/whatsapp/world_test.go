@@ -117,8 +117,8 @@ type desk struct {
 	reports []schemas.Delivery
 	done    []string // the freezes and thaws
 	handled map[string]bool
-	err     error // the result of Answer
-	noMarks error // the result of Handled and MarkHandled
+	err     error // if not nil, the error that Answer returns
+	noMarks error // if not nil, the error of Handled and MarkHandled
 }
 
 func newDesk(t *testing.T) *desk {

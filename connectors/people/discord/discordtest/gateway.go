@@ -69,7 +69,7 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 		var m incoming
 		if f := strict(data, &m); f != nil {
 			s.reject("gateway: " + f.message)
-			_ = ws.Close(4002, "Error while decoding payload") // fails if the client is gone
+			_ = ws.Close(4002, "Error while decoding payload") // Close fails if the client is gone
 			return
 		}
 		switch m.Op {
@@ -130,7 +130,7 @@ func (s *Server) identify(ws *websocket.Conn, data json.RawMessage) *session {
 		s.reject("identify: the data is not valid")
 	}
 	if d.Token != Token {
-		_ = ws.Close(4004, "Authentication failed.") // fails if the client is gone
+		_ = ws.Close(4004, "Authentication failed.") // Close fails if the client is gone
 		return nil
 	}
 	s.mu.Lock()
@@ -194,7 +194,7 @@ func say(ws *websocket.Conn, message map[string]any) {
 func write(ws *websocket.Conn, data []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	_ = ws.Write(ctx, websocket.MessageText, data) // fails if the client is gone
+	_ = ws.Write(ctx, websocket.MessageText, data) // Write fails if the client is gone
 }
 
 // push sends an interaction to every session, as Discord does with several connections of one shard.
@@ -309,14 +309,14 @@ func (s *Server) Drop(code int) {
 	all := s.connections()
 	s.mu.Lock()
 	for _, session := range s.sessions {
-		session.conn = nil // otherwise the client's reply to the close message would end the session
+		session.conn = nil // without this, the client's reply to the close message would end the session
 	}
 	s.mu.Unlock()
 	for _, ws := range all {
 		if code == 0 {
-			_ = ws.CloseNow() // fails if the client is gone
+			_ = ws.CloseNow() // CloseNow fails if the client is gone
 		} else {
-			_ = ws.Close(websocket.StatusCode(code), "") // fails if the client is gone
+			_ = ws.Close(websocket.StatusCode(code), "") // Close fails if the client is gone
 		}
 	}
 }

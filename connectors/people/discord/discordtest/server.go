@@ -34,7 +34,7 @@ type Server struct {
 	people       map[string]*person
 	lastID       int
 	commands     []json.RawMessage
-	registered   int // the number of calls that registered a command
+	registered   int // the number of calls that have registered a command
 	sessions     []*session
 	interactions map[string]*interaction // the interactions, by token
 	nonces       map[string]*message
@@ -137,7 +137,7 @@ func refused(status, code int, message string) *failure {
 type call struct {
 	name   string
 	method string
-	path   string // a part that begins with a colon is variable
+	path   string // a part of the path that begins with a colon is variable
 	open   bool   // the call needs no token
 	run    func(s *Server, args []string, body []byte) (any, *failure)
 }
@@ -242,7 +242,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if f == nil {
-		_ = json.NewEncoder(w).Encode(result) // fails if the client is gone
+		_ = json.NewEncoder(w).Encode(result) // Encode fails if the client is gone
 		return
 	}
 	if f.fault {
@@ -256,7 +256,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 		w.Header().Set("Retry-After", strconv.Itoa(int(f.after+0.999)))
 	}
 	w.WriteHeader(f.status)
-	_ = json.NewEncoder(w).Encode(reply) // fails if the client is gone
+	_ = json.NewEncoder(w).Encode(reply) // Encode fails if the client is gone
 }
 
 func strict(body []byte, v any) *failure {

@@ -12,8 +12,8 @@ import (
 const (
 	maxBlocks     = 50
 	maxViewBlocks = 100
-	maxText       = 3000  // Slack's limit for the text of a section; this server also applies it to rich text
-	maxAll        = 12000 // the text of all blocks together
+	maxText       = 3000  // the limit for the text of a section, which this server also applies to rich text
+	maxAll        = 12000 // the limit for the text of all blocks together
 	maxFallback   = 4000
 	maxLabel      = 75
 	maxActionID   = 255

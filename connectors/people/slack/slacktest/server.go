@@ -212,7 +212,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result map[string]any
 			result = map[string]any{}
 		}
 		result["ok"] = true
-		_ = json.NewEncoder(w).Encode(result) // fails if the client is gone
+		_ = json.NewEncoder(w).Encode(result) // Encode fails if the client is gone
 		return
 	}
 	if f.fault {
@@ -228,7 +228,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result map[string]any
 	if f.detail != "" {
 		reply["response_metadata"] = map[string]any{"messages": []string{f.detail}}
 	}
-	_ = json.NewEncoder(w).Encode(reply) // fails if the client is gone
+	_ = json.NewEncoder(w).Encode(reply) // Encode fails if the client is gone
 }
 
 func strict(body []byte, v any) *failure {

@@ -205,7 +205,7 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	}
 	p.messages = append(p.messages, sent)
 	p.read = append(p.read, Read{Message: sent.ID})
-	reply := *sent // a copy, because an edit may change the message before the reply is sent
+	reply := *sent // return a copy, because an edit may change the message before the reply is sent
 	return &reply, nil
 }
 
@@ -312,7 +312,7 @@ func (s *Server) edit(body []byte, change func(old *message, m *outgoing) *failu
 	if reflect.DeepEqual(before, *old) {
 		return nil, gone("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
 	}
-	after := *old // a copy, because another edit may change the message before the reply is sent
+	after := *old // return a copy, because another edit may change the message before the reply is sent
 	return &after, nil
 }
 

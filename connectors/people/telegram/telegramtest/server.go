@@ -245,7 +245,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 		}
 		w.WriteHeader(f.code)
 	}
-	_ = json.NewEncoder(w).Encode(reply) // fails if the client is gone
+	_ = json.NewEncoder(w).Encode(reply) // Encode fails if the client is gone
 }
 
 // spend counts a call for the rate limit of a chat. At the limit it returns a failure with the time to
