@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// action collects the parts of a prompt that show the input of a tool call. The input's fields that no
-// part shows yet stay in its fields.
+// action collects the parts of a prompt that show the input of a tool call. Its field fields contains the
+// fields of the input that no part shows yet.
 type action struct {
 	r      *schemas.Request
 	onDisk *schemas.DiskFile // nil if nod has not read the file that the call writes
@@ -333,8 +333,8 @@ func counts(added, removed int) string {
 	return strings.Join(all, " ")
 }
 
-// overlay returns the spans of a line of end bytes. Bytes in a span of words, which moves by shift bytes,
-// keep its style; all other bytes get the style style.
+// overlay returns the spans of a line of end bytes. It moves the spans words by shift bytes, and gives
+// the style style to all other bytes.
 func overlay(style payload.Style, shift, end int, words []payload.Span) (all []payload.Span) {
 	at := 0
 	add := func(from, to int, style payload.Style) {

@@ -25,7 +25,8 @@ func ButtonFor(p *schemas.Prompt, action string) ButtonData {
 	return ButtonData{p.Digest, action, max(1, p.Waiters), p.SessionID, p.PendingID}
 }
 
-// Text encodes b as a text of at most limit bytes. Without the request's name it has about 60 bytes.
+// Text encodes b as a text of at most limit bytes. Without the request's name the text has about 60
+// bytes.
 func (b ButtonData) Text(limit int) string {
 	sum, _ := hex.DecodeString(b.Digest) // the engine makes the digest; a button with a digest that is not hexadecimal matches no request
 	head := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.Action + "." + strconv.Itoa(b.Waiters)

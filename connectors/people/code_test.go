@@ -38,7 +38,7 @@ func (d *pages) EachPending(_ context.Context, _ schemas.Query, f func([]schemas
 	return nil
 }
 
-// A code finds only its own request, with the number of calls that its message showed. It changes
+// A code finds only its own request, with the number of calls that its message showed. The code changes
 // with the number of calls, the request's content, the recipient and the channel's secret.
 func TestACodeIsForOneMessage(t *testing.T) {
 	codes, open := people.Codes("a secret of the channel"), waiting()
@@ -116,7 +116,7 @@ func TestACodeOfTwoNumbersOfCallsFindsNone(t *testing.T) {
 	}
 }
 
-// FuzzTextsWithACode requires that no text allows a request except for yes and its code.
+// FuzzTextsWithACode requires that only a yes with the request's code allows the request.
 func FuzzTextsWithACode(f *testing.F) {
 	codes, open := people.Codes("a secret of the channel"), waiting()
 	code := codes.Of(&open[1], "4711")

@@ -46,7 +46,8 @@ func (c *Commands) Run(ctx context.Context, from schemas.From, text string) (rep
 // text returns what a person writes for a command.
 func (c *Commands) text(command string) string { return cmp.Or(c.Prefix, "/") + command }
 
-// refuse returns the reply to a command that failed with err, or the error if its result is unknown.
+// refuse returns the reply to a command that failed with err. If the result of the command is unknown, it
+// returns an error instead.
 func (c *Commands) refuse(err error) (string, error) {
 	var e *schemas.Error
 	if IsUncertain(err) || !errors.As(err, &e) {

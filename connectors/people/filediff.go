@@ -171,7 +171,7 @@ const (
 	minFolded    = 2 // the smallest number of lines that a note replaces
 )
 
-// folded replaces kept lines that are more than contextLines away from a change by notes.
+// folded puts notes in place of kept lines that are more than contextLines away from a change.
 func folded(lines []diffLine) (all []diffLine) {
 	near := make([]bool, len(lines))
 	for i := range lines {
@@ -198,14 +198,14 @@ func folded(lines []diffLine) (all []diffLine) {
 	return all
 }
 
-// foldable reports whether a line has nothing that a mark would make visible, apart from blanks at its
-// end. Lines with such marks are always shown.
+// foldable reports whether a diff may leave out a line. A line in which a mark would make something
+// visible is always shown, unless only blanks at its end are marked.
 func foldable(text string) bool {
 	return !strings.Contains(Line(strings.TrimRight(text, " \t\r\n")), "⟦")
 }
 
-// noBreak marks the last line of a text without a final line break. A diff shows it if exactly
-// one of its two texts ends with a line break.
+// noBreak marks the last line of a text without a final line break. A diff shows this mark if exactly one
+// of its two texts ends with a line break.
 const noBreak = "⟦no line break⟧"
 
 // diff appends a line with the file's name and the counts of added and removed lines, or of places if the

@@ -86,8 +86,8 @@ func of(lines []diffLine, op payload.Op) string {
 	return b.String()
 }
 
-// made returns the text that a diff makes of the file before. If a note replaces lines, they come from
-// that file.
+// made returns the text that a diff makes of the file before. If a note replaces lines, it takes these
+// lines from that file.
 func made(t *testing.T, before string, lines []diffLine) string {
 	var b strings.Builder
 	was := payload.Kept(before)
@@ -124,7 +124,8 @@ func TestAFileThatDoesNotFitTheCallIsIgnored(t *testing.T) {
 	assert.Equal(t, Text(edit(), now, 80), Text(p, now, 80))
 }
 
-// A person must see the whole text after a diff before an allow. It has the marks of every payload.
+// A person must see the whole text after a diff before an allow. The whole text has the same marks as
+// every payload.
 func TestTheWholeTextIsPartOfThePayload(t *testing.T) {
 	for _, c := range []struct{ tool, input, file string }{
 		{"Write", `{"file_path":"/a","content":"1\n2\n3\n4\n5\nsix \u202e\n"}`, `{"lines":6,"changes":[{"line":6,"removed":"6\n","added":1}]}`},

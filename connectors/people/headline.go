@@ -132,9 +132,9 @@ func (h *headlineText) objects(all []schemas.Target, reason string, told map[str
 // placeWords says where an object is. An object whose place is unknown has no words.
 var placeWords = map[schemas.Place]string{schemas.PlaceOutside: " outside the project", schemas.PlaceProject: " in the project"}
 
-// objectName returns the name of an object as the call contains it. If nod knows the full path, it
-// returns the path for an object outside the project, or with a name that contains ".." or begins with
-// "~", because such a name hides the place.
+// objectName returns the name of an object as the call contains it. If nod knows the full path and the
+// name hides the place, it returns the path. A name hides the place if the object is outside the project,
+// or if the name contains ".." or begins with "~".
 func objectName(t *schemas.Target) string {
 	switch {
 	case t.Path == "":

@@ -5,7 +5,7 @@ import "sync"
 // maxLane is the number of presses of one person that may wait.
 const maxLane = 50
 
-// Lanes runs the tasks of one person one after another, and those of different people at the same time.
+// Lanes runs the tasks of one person one after another, and tasks of different people at the same time.
 // It is safe for concurrent use.
 type Lanes struct {
 	group sync.WaitGroup // all running tasks, also those of the method Go

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// leaver is a Desk that accepts leaves. If refuses is set, Leave returns it as the error.
+// leaver is a Desk that accepts leaves. If the error refuses is set, Leave returns this error.
 type leaver struct {
 	pages
 	asked   []schemas.LeaveRequest

@@ -27,7 +27,7 @@ type Part struct {
 	// Lines contains text that is safe to show. If Quote is false, each line is either a single value
 	// or a text of nod, which may end with a text of the agent.
 	Lines []string
-	// Spans contains the styles of each line, with offsets in bytes. It is nil if no line has a style.
+	// Spans contains the styles of each line, with offsets in bytes. Spans is nil if no line has a style.
 	Spans [][]payload.Span
 	Group Group
 }

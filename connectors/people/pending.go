@@ -60,8 +60,8 @@ func addPage(all, page []schemas.Prompt, keep func(*schemas.Prompt) bool) []sche
 	return all
 }
 
-// FindPending returns the first request that matches q and for which the function is returns
-// true. If there is no such request, found is false. Only one page is in memory at a time.
+// FindPending returns the first request that matches q and for which the function named is returns true.
+// If there is no such request, found is false. Only one page is in memory at a time.
 func FindPending(ctx context.Context, desk Desk, q schemas.Query, is func(*schemas.Prompt) bool) (p schemas.Prompt, found bool, err error) {
 	err = desk.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		for i := range page {

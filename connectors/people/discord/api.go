@@ -117,9 +117,9 @@ func isCode(err error, code int) bool {
 	return errors.As(err, &f) && f.code == code
 }
 
-// call makes a call and decodes the reply into out, which may be nil. Its errors are *people.Error
-// or, after ctx has ended, ctx's own. If a call timed out, Discord may have executed it. The errors
-// name the call by what.
+// call makes a call and decodes the reply into out, which may be nil. Its errors are *people.Error or,
+// after ctx has ended, ctx's own, and contain what, a name of the call. If a call timed out, Discord may
+// have executed it.
 func (a *api) call(ctx context.Context, what, method, path string, body, out any) error {
 	hop, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -24,7 +24,6 @@ func offer(p *schemas.Prompt) people.Offer {
 	return people.Offer{Prompt: p, Whole: fitsWhole(p), MaxLabel: maxLabel, MaxInput: maxWords}
 }
 
-// buttons returns the buttons under a pending prompt.
 func buttons(p *schemas.Prompt) []component { return rows(p, pressID{}, offer(p).Buttons()) }
 
 // rows arranges buttons in rows. The parameter in is the custom_id of all buttons without the button's

@@ -92,7 +92,6 @@ func withLink(text string) string {
 	return "<" + first + ">\n" + said(rest)
 }
 
-// listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context) error {
 	list, err := people.ListPending(ctx, h.desk, h.person, h.now)
 	if err != nil {

@@ -53,8 +53,8 @@ const (
 	writeWithin = 10 * time.Second
 	greetWithin = 30 * time.Second
 	// A connection is short if it ends within shortFor or cannot be opened. After each further short
-	// connection in a row, Run waits resumePause longer. After maxShort short connections in a row, Run
-	// gives the session up and returns.
+	// connection in a row, Run waits resumePause longer before the next. After maxShort short connections
+	// in a row, Run gives the session up and returns.
 	shortFor    = time.Minute
 	maxShort    = 5
 	resumePause = 500 * time.Millisecond

@@ -61,7 +61,7 @@ func (c *Carrier) receive(ctx context.Context, desk people.Desk, work *people.La
 	}
 }
 
-// handle handles the interaction. If handling it panics, the person reads that the answer is not
+// handle handles the interaction. If the handling panics, the person reads that the answer is not
 // confirmed, or Discord tells the person that the interaction failed.
 func (h *handler) handle(ctx context.Context) {
 	defer func() {

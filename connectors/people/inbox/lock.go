@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The screen renews its input lock at the interval renewEvery. It stops if its window has lost
-// the focus, or if the user has not typed or pasted anything for the time thereFor.
+// The screen renews its input lock at the interval renewEvery. It stops renewing the lock if its window
+// has lost the focus, or if the user has not typed or pasted anything for the time thereFor.
 const (
 	renewEvery  = 5 * time.Second
 	thereFor    = 60 * time.Second

@@ -18,9 +18,8 @@ const (
 	Add    Op = '+'
 )
 
-// Line is one line of a diff. Text includes the line break, unless the line is the last one and
-// has none. If the edit replaces a line by another, Words marks the words in which the two
-// differ.
+// Line is one line of a diff. Text includes the line break, unless the line is the last one and has none.
+// If the edit replaces a line by another line, Words marks the words in which the two lines differ.
 type Line struct {
 	Op    Op
 	Text  string

@@ -6,7 +6,7 @@ package payload
 // Style is the meaning of a piece of a payload.
 type Style string
 
-// The styles.
+// The styles of the pieces of a payload.
 const (
 	Plain       Style = ""
 	Command     Style = "command"      // the name of a program

@@ -3,8 +3,8 @@ package payload
 import "strings"
 
 // URL returns the style of the host in an address, because the host decides which server the call
-// reaches. The host follows the scheme and, if the address contains a login, the login. It ends before
-// the path.
+// reaches. The host follows the scheme and, if the address contains a login, the login. The host ends
+// before the path.
 func URL(text string) []Span {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {

@@ -140,7 +140,7 @@ func late(s *stage) {
 	}
 }
 
-// unclear lists texts that must not answer a question, even as a reply to its message.
+// unclear lists texts that must not answer a question, even as a reply to the question's message.
 var unclear = []string{
 	"yes please", "yes, but not in production", "not yes", "no yes", "yes no", "do not approve", "don't", "disallow",
 	"allow", "approve", "ok", "ye", "y", "yess", "yes.", "yes!", "yes 7F3K", "YES SIR", "yes\nno", "y e s", "уes", "ｙｅｓ", "yes\u200b",

@@ -67,8 +67,8 @@ func lastingRequest() schemas.Request {
 	return r
 }
 
-// UnseenPrompt returns a question that can also be answered for later calls. Each n returns
-// another question.
+// UnseenPrompt returns a question that can also be answered for later calls. Each n gives a different
+// question.
 func UnseenPrompt(n int) schemas.Prompt {
 	r := lastingRequest()
 	r.Type, r.SessionID, r.PendingID, r.CreatedAt = schemas.TypeRequest, "session-1", fmt.Sprint("unseen-", n), time.Now().UTC()

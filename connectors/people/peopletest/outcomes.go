@@ -156,8 +156,8 @@ func restartedMeanwhile(s *stage) {
 	s.Zero(s.desk.contradicted(), "an update that comes twice gives the same answer")
 }
 
-// connectorAwayUnkept lets a person press a button while no connector is connected. The press
-// must not count, the person must be told so, and must be able to answer the question later.
+// connectorAwayUnkept lets a person press a button while no connector is connected. The press must not
+// count. The person must be told so, and must be able to answer the question later.
 func connectorAwayUnkept(s *stage) {
 	p, _, m := s.shown("make")
 	s.stop()

@@ -219,7 +219,6 @@ func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.NoError(err)
 }
 
-// last returns the last message to a user.
 func (s *stage) last(user string) Message {
 	s.t.Helper()
 	all := s.Read(user)

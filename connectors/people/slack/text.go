@@ -222,8 +222,8 @@ func said(text string) []block {
 	return c.blocks
 }
 
-// escape makes a text safe for a field in which Slack reads markup. Mentions and links need the
-// characters <, > and &, which it replaces.
+// escape makes a text safe for a field in which Slack reads markup. It replaces the characters <, > and
+// &, which mentions and links need.
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // alert returns the text of a notification about p: its state and the beginning of its payload.

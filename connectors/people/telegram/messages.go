@@ -139,7 +139,6 @@ func (m *message) button() (buttonData, bool) {
 	return readCallback(m.ReplyMarkup.Rows[0][0].Data)
 }
 
-// listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context, m *message) error {
 	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)}, people.MaxListed, nil)
 	if err != nil {

@@ -129,8 +129,8 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []upd
 	return <-errs // the first error, or nil
 }
 
-// handle handles an update. If that panics, handle drops the update, because Telegram would otherwise
-// repeat the update forever and send no later update.
+// handle handles an update. If the handling panics, handle drops the update, because Telegram would
+// otherwise repeat the update forever and send no later update.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -151,8 +151,8 @@ func TestAskingAgainEnds(t *testing.T) {
 	b.Contains(b.speaks(), "confirm", "an answer still counts")
 }
 
-// The client's own words, which its microphone may hear, never count: neither during its speech and
-// shortly after it nor, if they repeat a spoken line, later.
+// The client's own words, which its microphone may hear, never count. This holds during the client's
+// speech, shortly after it, and later for words that repeat a spoken line.
 func TestEchoes(t *testing.T) {
 	t.Parallel()
 	p := command(t, "echo tango whisky", schemas.RiskLow)

@@ -8,7 +8,7 @@ import (
 // The bounds of a text that can be spoken. A person cannot keep a longer text in mind, and cannot tell
 // the characters of a longer word apart.
 const (
-	maxSpoken = 240 // in characters, with the signs spelled out
+	maxSpoken = 240 // the longest text, in characters with the signs spelled out
 	maxWords  = 45
 	maxWord   = 20 // the longest written word, in characters
 )

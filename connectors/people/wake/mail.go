@@ -109,8 +109,8 @@ const (
 
 var errNoTLS = errors.New("it offers no encryption: use smtps://, or another port")
 
-// connect opens an encrypted connection. Only to a server on this machine it accepts an unencrypted
-// connection.
+// connect opens an encrypted connection. It accepts an unencrypted connection only to a server on this
+// machine.
 func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step string, err error) {
 	host := t.url.Hostname()
 	config := &tls.Config{MinVersion: tls.VersionTLS12}

@@ -145,7 +145,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) Reset()        {}
 func (s *session) Logout() error { return nil }
 
-// fault returns the next planned fault if it is one of those in of. Otherwise it returns -1.
+// fault returns the next planned fault if the list of contains it. Otherwise it returns -1.
 func (m *mailServer) fault(of ...peopletest.Fault) (peopletest.Fault, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -28,8 +28,8 @@ type message struct {
 	prompt *schemas.Prompt
 }
 
-// text returns the message's text. If the target's settings permit the payload, the text contains
-// it, or says that it would make the text longer than limit bytes.
+// text returns the message's text. If the target's settings permit the payload, the text contains the
+// payload, or says that the payload would make the text longer than limit bytes.
 func (m *message) text(t *target, limit int) string {
 	if !t.Payload {
 		return m.Text

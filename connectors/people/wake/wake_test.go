@@ -66,8 +66,8 @@ func asError(t *testing.T, err error) people.Error {
 	return people.Error{After: e.After, Permanent: e.Permanent, Unreachable: e.Unreachable}
 }
 
-// All attempts to send a notification have the same webhook-id. The notification about the
-// outcome has another.
+// All attempts to send a notification have the same webhook-id. The notification about the outcome has a
+// different id.
 func TestRetriesHaveTheSameWebhookID(t *testing.T) {
 	r := newReceiver(t, wake.Webhook)
 	c := open(t, r, unchanged)

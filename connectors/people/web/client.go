@@ -40,7 +40,7 @@ const lapsed = "the issuer of your login cannot be asked"
 // loggedOut is the reason for closing the connection of a client whose session has ended.
 const loggedOut = "you have logged out"
 
-// outgoing is an envelope in a client's queue. Sending it sets its timestamp.
+// outgoing is an envelope in a client's queue. Its timestamp is set when it is sent.
 type outgoing struct {
 	id, typ, action string
 	payload         any

@@ -326,8 +326,8 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
-// long is the flag -long. With it, some tests take more time to test more. The script .ci/run
-// sets it.
+// long is the flag -long, with which some tests take more time to test more. The script .ci/run sets the
+// flag.
 var long = flag.Bool("long", false, "run the tests in their long form")
 
 // Clients connect and disconnect while many requests arrive and are decided. The gateway sends each

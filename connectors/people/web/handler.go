@@ -21,9 +21,9 @@ const (
 	maxBody           = 16 << 10 // the longest body of a request, in bytes
 )
 
-// policy is the page's Content-Security-Policy. With it the page loads only its own files, connects
-// only to its own server, and runs no inline scripts. Trusted types prevent text from becoming markup.
-// Their only policy, nod-worker, permits only the URL of the service worker.
+// policy is the page's Content-Security-Policy. With it the page loads only its own files, connects only
+// to its own server, and runs no inline scripts. Trusted types prevent text from becoming markup. The
+// only policy of trusted types, nod-worker, permits only the URL of the service worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types nod-worker"

@@ -31,7 +31,8 @@ const (
 type Logins interface {
 	// Settings returns the settings in force.
 	Settings(ctx context.Context) (schemas.SettingsState, error)
-	// ApproverAs returns the approver with the identity from. If there is none, the error is FORBIDDEN.
+	// ApproverAs returns the approver whose identity is in from. If there is no such approver, the error
+	// is FORBIDDEN.
 	ApproverAs(ctx context.Context, from schemas.From) (schemas.Approver, error)
 	// RevokeAs is Records.Revoke for a person who has logged in at an issuer.
 	RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from schemas.From) error

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withIssuer returns the settings of the tests with an issuer. Members of its group nod-ops may
-// decide up to medium risk, and members of nod-security everything.
+// withIssuer returns the settings of the tests with an issuer. Members of the issuer's group nod-ops may
+// decide up to medium risk, and members of its group nod-security everything.
 func withIssuer(r *rig, issuer, permissionsRule, more string) []byte {
 	file := filepath.Join(r.t.TempDir(), "secret")
 	r.NoError(os.WriteFile(file, []byte(clientSecret+"\n"), 0o600))

@@ -24,7 +24,7 @@ type decidedView struct {
 	*requestView
 	Decision *schemas.Decision `json:"decision"` // null if the log has no decision
 	Text     string            `json:"text"`
-	// Logged means that the request comes from the log, which does not keep all of it.
+	// Logged means that the request comes from the log, which does not keep the whole request.
 	Logged bool `json:"logged,omitempty"`
 }
 
@@ -175,7 +175,7 @@ func (c *client) addLogged(ctx context.Context, reply *historyReply, a actionPay
 				continue
 			}
 			if len(reply.Permissions) == a.Limit || reply.size > pageBytes {
-				last := &page.Logged[i-1] // i is at least 1: a reply that was full before this page has ended already
+				last := &page.Logged[i-1] // i is at least 1, because the loop ends before this page if the reply is full
 				reply.Next, reply.Reach.Reached = logCursor+strconv.FormatUint(last.Sequence, 10), last.AskedAt
 				if last.Decided != nil {
 					reply.Reach.Reached = last.Decided.At

@@ -197,8 +197,9 @@ func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 	page.keeps("session-log-768.png")
 }
 
-// If an id was used again at the same time of the agent, each decision has a row of its own, even for the
-// same content. A decision that the log has twice has one row. A question has no row beside its decision.
+// Two requests may have the same id and the same time from their agent. Each of their decisions has a row
+// of its own, even for the same content. A decision that the log has twice has one row. A question has no
+// row beside its decision.
 func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)

@@ -37,7 +37,7 @@ func compareRows(a, b *pendingRow) int {
 // pendingList contains the pending requests. Their order is oldest first.
 type pendingList struct {
 	rows     map[string]*pendingRow // the rows by request key
-	order    []*pendingRow          // the rows by age, unless unsorted is set; also rows whose requests have ended
+	order    []*pendingRow          // the rows, sorted by age unless unsorted is set, including rows of ended requests
 	unsorted bool
 }
 

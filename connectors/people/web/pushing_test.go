@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// service is a push service that replies with a fixed status. If the status is 0, it cannot be
+// service is a push service that replies with a fixed status. If the status is 0, the service cannot be
 // reached.
 type service struct {
 	status int
@@ -177,7 +177,7 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 	}
 }
 
-// If nod fails to remove a device, the log does not say that nod tries again to push to the device.
+// If nod fails to remove a device, the log does not claim that nod will push to the device again.
 func TestADeviceThatCannotBeForgotten(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{status: http.StatusGone})

@@ -31,8 +31,7 @@ type subscription struct {
 	announced []*pendingRow
 }
 
-// sentVersion identifies a version of a request. text is another one if the page must show something
-// else.
+// sentVersion identifies a version of a request. Its text changes if the page must show something else.
 type sentVersion struct {
 	revision uint64
 	text     string
@@ -137,8 +136,8 @@ func (b *hub) count(c *client, now time.Time) countNotice {
 	return countNotice{b.unlisted(c), now}
 }
 
-// page returns one page of the pending requests, oldest first, and the cursor of the next page.
-// The page begins after the cursor after.
+// page returns one page of the pending requests, oldest first, and the cursor of the next page. The page
+// begins after the cursor in the parameter after.
 func (b *hub) page(session, after string, limit int) (rows []*pendingRow, next string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,8 +166,8 @@ func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
 	return rows
 }
 
-// sendLoaded sends announced requests that were read from nod. It omits a request that has ended
-// since then, or of which the client has got a version in another way.
+// sendLoaded sends announced requests that were read from nod. It omits a request that has ended since it
+// was read, and one that the client has got in another way.
 func (b *hub) sendLoaded(c *client, prompts []*schemas.Prompt, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

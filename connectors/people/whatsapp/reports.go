@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A messageKind is the kind of a message of nod. Meta's reports about the message repeat it.
+// A messageKind is the kind of a message of nod. Meta's reports about the message repeat the kind.
 type messageKind string
 
 const (
@@ -21,7 +21,7 @@ const (
 	notice   messageKind = "t" // a message that is a template
 )
 
-// callbackOf returns the text that Meta repeats in each report about a message. It identifies the
+// callbackOf returns the text that Meta repeats in each report about a message. The text identifies the
 // request, so any worker can handle the report.
 func callbackOf(kind messageKind, p *schemas.Prompt) string {
 	return string(kind) + "/" + p.Recipient + "/" + p.SessionID + "/" + p.PendingID

@@ -35,9 +35,9 @@ type Settings struct {
 	Template      *TemplateSettings `json:"template,omitempty"`
 }
 
-// WebhookSettings describes the HTTP server that Meta calls. The verify token is a text that the
-// user invents, and enters in Meta's console together with the address. Meta sends it when it
-// checks the address.
+// WebhookSettings describes the HTTP server that Meta calls. The verify token is a text that the user
+// invents, and enters in Meta's console together with the address. Meta sends the token when it checks
+// the address.
 type WebhookSettings struct {
 	Listen          string `json:"listen"` // the address to listen on, HOST:PORT; without TLS files, only a loopback address is accepted
 	VerifyTokenEnv  string `json:"verify_token_env,omitempty"`

@@ -58,7 +58,7 @@ type Fault struct {
 	Message    string
 	RetryAfter float64 // the time to wait, in seconds
 	Done       bool    // the server executes the call before it fails
-	Then       func()  // if set, the server calls it before it sends the failure; a test can end the caller in it
+	Then       func()  // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
 // New starts a server. Close ends it.
@@ -81,7 +81,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Fail plans failures. A call fails with the first remaining fault for it.
+// Fail plans failures. A call fails with the first remaining fault for this call.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.write(w, r.Method+" "+r.URL.Path, nil, &failure{status: http.StatusNotFound, message: "404: Not Found", fault: true})
 }
 
-// run executes a call. If a Fault is planned for the call, it fails with it.
+// run executes a call. If a Fault is planned for the call, the call fails with this fault.
 func (s *Server) run(r *http.Request, c *call, args []string) (any, *failure) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {

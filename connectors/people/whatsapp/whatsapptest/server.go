@@ -69,7 +69,7 @@ type Fault struct {
 	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the server sends the message before it fails
 	Nth        int    // how many calls succeed before the fault occurs
-	Then       func() // if set, the server calls it before it sends the failure; a test can end the caller in it
+	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
 // New starts a server. Close ends it.

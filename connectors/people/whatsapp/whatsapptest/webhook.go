@@ -67,7 +67,7 @@ func (s *Server) push(e *event) {
 	s.queue = append(s.queue, e)
 	select {
 	case s.arrived <- struct{}{}:
-	default: // deliver has not read the last signal yet, so no second one is needed
+	default: // deliver has not read the last signal yet, so no second signal is needed
 	}
 }
 
@@ -165,8 +165,8 @@ func (s *Server) postpone() {
 	}
 }
 
-// Replay sends every call again that the webhook has confirmed so far, the newest first. It sends each of
-// them times times.
+// Replay sends every call again that the webhook has confirmed so far, newest first. The parameter times
+// says how often it sends each call.
 func (s *Server) Replay(times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
