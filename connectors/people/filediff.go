@@ -198,8 +198,8 @@ func folded(lines []diffLine) (all []diffLine) {
 	return all
 }
 
-// foldable reports whether a diff may leave out a line. A line in which a mark would make something
-// visible is always shown, unless only blanks at its end are marked.
+// foldable reports whether a diff may leave out a line. It may do so if, apart from blanks at its end,
+// the line contains nothing that nod shows as a ⟦…⟧ mark.
 func foldable(text string) bool {
 	return !strings.Contains(Line(strings.TrimRight(text, " \t\r\n")), "⟦")
 }

@@ -137,9 +137,9 @@ func NotUnderstood(open []string) string {
 }
 
 // Answer returns the person's answer to p. A yes chooses an option that allows once. A no chooses an
-// option that denies once; if p has no such option, the no cancels the request. ok is false, and the
-// caller must send no answer, if the utterance is Unclear, or is a yes that p has no option for, or is a
-// yes to a question. The answer counts for p.Waiters calls, so p must be the prompt that the person saw.
+// option that denies once; if p has no such option, the no cancels the request. ok is false for an
+// Unclear utterance, for a yes to a question, and for a yes without an option in p; the caller must then
+// send no answer. The answer counts for p.Waiters calls, so p must be the prompt that the person saw.
 func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,

@@ -17,8 +17,8 @@ type Part struct {
 	Label string
 	Field bool
 	// Quote means that Lines contains a complete text of the agent, or a diff with all that the agent
-	// changes and lines of the file around it. The channel marks each of these
-	// lines as a quotation, so that people cannot mistake it for a text of nod.
+	// changes and lines of the file around it. The channel marks each line as a quotation, so that people
+	// cannot mistake the line for a text of nod.
 	Quote bool
 	// Caption means that Label is the headline, with the risk and its reasons, or the line below the
 	// payload, with the agent, the project and the session. The line below begins with captionMark, so
@@ -59,7 +59,7 @@ func PrintedParts(p *schemas.Prompt, now time.Time) []Part {
 	return slices.Concat(parts, inGroup(Rest, append(rest, fromLine(p))))
 }
 
-// fromLine returns the restParts in one line. It leaves out the names that the caption has.
+// fromLine returns the ids and names in one line, without the names that the caption has.
 func fromLine(p *schemas.Prompt) Part {
 	r := &p.Request
 	user := captionItem(r.User)

@@ -99,8 +99,8 @@ func styleEnd(styles []payload.Span, at, end int) int {
 	return min(styles[i].To, end)
 }
 
-// quotation returns the sanitised lines of a text, for a Part with Quote. Each line is a row of its own
-// there, so only the last keeps its ⏎.
+// quotation returns the sanitised lines of a text, for a Part with Quote. Only the last line keeps its ⏎,
+// because each line is a row of its own.
 func quotation(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	all, spans := styledLines(s, styles)
 	for i := range all[:max(0, len(all)-1)] {

@@ -14,8 +14,8 @@ const (
 	// room for the request's name, which is in the message.
 	maxButton = 64
 	perRow    = 5 // the largest number of buttons in a row
-	// maxButtons is the largest number of buttons in a message. With their rows and the text, they
-	// are fewer than the 40 components that Discord allows.
+	// maxButtons is the largest number of buttons in a message. The buttons, their rows and the text stay
+	// below Discord's limit of 40 components.
 	maxButtons = 30
 )
 

@@ -81,7 +81,7 @@ const (
 // The types of responses to an interaction.
 const (
 	respondMessage  = 4 // send a message
-	respondThinking = 5 // show that a message follows
+	respondThinking = 5 // tell the person that a message follows
 	respondNothing  = 6 // acknowledge a press
 	respondUpdate   = 7 // replace the message with the pressed button
 	respondModal    = 9 // open a modal

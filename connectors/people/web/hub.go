@@ -17,7 +17,7 @@ import (
 // that arrive later. A client gets a request once, and again when the request changes. To send a message,
 // the hub only queues it, so a slow client does not delay others.
 type hub struct {
-	tasks sync.WaitGroup // the connected clients, and the pusher
+	tasks sync.WaitGroup // counts the connected clients and the pusher
 
 	mu      sync.Mutex
 	pending pendingList

@@ -223,7 +223,7 @@ func (s *Server) push(i *interaction, data map[string]any) {
 		}
 	}
 	if connected == 0 && !s.patient {
-		failed() // no waiting, for faster tests
+		failed() // tell the person at once, for faster tests
 		return
 	}
 	time.AfterFunc(ackWithin, func() {
