@@ -258,7 +258,7 @@ func TestShortIDs(t *testing.T) {
 }
 
 func TestInputOfAnyKindKeepsItsBytes(t *testing.T) {
-	// nod shows input that does not split into fields as JSON, with escapes.
+	// If input does not split into fields, nod shows it as JSON, with escapes.
 	p := asks("T", schemas.ActionOther, `{"x":{"u":"\u202e","q":"a\"b"}}`)
 	require.True(t, json.Valid(p.Request.ActionDetails))
 	assert.Contains(t, Text(p, now, 0), `"u": "\u202e"`)

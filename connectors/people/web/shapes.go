@@ -345,8 +345,8 @@ type sessionsReply struct {
 	ServerTime time.Time     `json:"server_time"`
 }
 
-// failure is the payload of an error. If an answer or a revocation failed, Text explains
-// that to the user.
+// failure is the payload of an error. If an answer or a revocation failed, Text explains the failure to
+// the user.
 type failure struct {
 	Code    schemas.Code    `json:"code"`
 	Message string          `json:"message"`
