@@ -12,11 +12,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// action collects the parts of a prompt that show the input of a tool call. It also contains the
-// input's fields that no part shows yet.
+// action collects the parts of a prompt that show the input of a tool call. Its field fields contains the
+// fields of the input that no part shows yet.
 type action struct {
 	r      *schemas.Request
-	onDisk *schemas.DiskFile // what nod has read of the file that the call writes; nil if it has not
+	onDisk *schemas.DiskFile // nil if nod has not read the file that the call writes
 	parts  []Part
 	fields []field
 }
@@ -52,8 +52,8 @@ func actionParts(r *schemas.Request, onDisk *schemas.DiskFile) (parts []Part, cw
 	return a.parts, cwd
 }
 
-// Directory returns the directory in which a call acts, as the agent sent it. It is empty if the input
-// does not name one.
+// Directory returns the directory in which a call acts, as the agent sent it. The result is empty if the
+// input does not name a directory.
 func Directory(r *schemas.Request) string {
 	_, cwd := actionParts(r, nil)
 	return cwd
@@ -69,7 +69,8 @@ func (a *action) text(name string) (string, bool) {
 	return "", false
 }
 
-// first returns the first of names whose field is a non-empty string, and that string.
+// first returns the first of the given names whose field is a non-empty string, with the value of this
+// field.
 func (a *action) first(names ...string) (name, text string) {
 	for _, name := range names {
 		if text, ok := a.text(name); ok && text != "" {
@@ -96,8 +97,8 @@ func (a *action) head(verb, object string, styles []payload.Span) {
 	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
 }
 
-// question appends the text of a question, or the plan that a person must approve. The answers
-// are in another part; see unfolded.
+// question appends the text of a question, or the plan that a person must approve. Another part contains
+// the answers; see unfolded.
 func (a *action) question() {
 	if plan, ok := a.text("plan"); ok && strings.TrimSpace(plan) != "" {
 		a.drop("plan")
@@ -124,7 +125,8 @@ func (a *action) question() {
 	a.dropAnswers()
 }
 
-// dropAnswers leaves out the field "answers" if the request's options and their meanings say all of it.
+// dropAnswers leaves out the field "answers" if all of its content is in the request's options and their
+// explanations.
 func (a *action) dropAnswers() {
 	i := slices.IndexFunc(a.fields, func(f field) bool { return f.name == "answers" })
 	if i < 0 || !plainObjects(a.fields[i].raw) {
@@ -142,7 +144,7 @@ func (a *action) dropAnswers() {
 	said := map[string]bool{}
 	for _, one := range all {
 		offered := slices.ContainsFunc(a.r.Options, func(o schemas.Option) bool { return o.Name == one.Answer })
-		if !offered || said[one.Answer] { // of two equal answers, only the last meaning is shown
+		if !offered || said[one.Answer] { // two explanations of one answer: the option would show only the last
 			return
 		}
 		said[one.Answer] = true
@@ -331,8 +333,8 @@ func counts(added, removed int) string {
 	return strings.Join(all, " ")
 }
 
-// overlay returns the spans of a line that ends at end. The spans in words, moved by shift bytes,
-// keep their styles. All other bytes get the style style.
+// overlay returns the spans of a line of end bytes. It moves the spans words by shift bytes, and gives
+// the style style to all other bytes.
 func overlay(style payload.Style, shift, end int, words []payload.Span) (all []payload.Span) {
 	at := 0
 	add := func(from, to int, style payload.Style) {
@@ -349,7 +351,7 @@ func overlay(style payload.Style, shift, end int, words []payload.Span) (all []p
 	return all
 }
 
-// styledLine makes a text safe to show, as Line does, and keeps the styles of its spans.
+// styledLine sanitises a text as Line does, and returns it with the spans of its styles.
 func styledLine(s string, styles []payload.Span) (string, []payload.Span) {
 	lines, spans := styledLines(s, styles)
 	var all []payload.Span

@@ -65,7 +65,7 @@ func meaningsOf(r *schemas.Request) map[string]string {
 		Answers []struct{ Answer, Meaning string }
 	}
 	if json.Unmarshal(r.ActionDetails, &details) != nil {
-		return nil // no error: a question need not explain its answers, and other parts show the whole input
+		return nil // a question need not explain its answers, so this is no error; other parts show the whole input
 	}
 	all := map[string]string{}
 	for _, a := range details.Answers {

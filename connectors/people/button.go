@@ -17,7 +17,7 @@ type ButtonData struct {
 	Digest      string
 	Action      string
 	Waiters     int
-	Session, ID string // both empty if the button has no room for them
+	Session, ID string // empty if the button has no room for the request's name
 }
 
 // ButtonFor returns the data of the button under p with this action.
@@ -25,9 +25,10 @@ func ButtonFor(p *schemas.Prompt, action string) ButtonData {
 	return ButtonData{p.Digest, action, max(1, p.Waiters), p.SessionID, p.PendingID}
 }
 
-// Text encodes b as a text of at most limit bytes. Without the request's name it has about 60 bytes.
+// Text encodes b as a text of at most limit bytes. Without the request's name the text has about 60
+// bytes.
 func (b ButtonData) Text(limit int) string {
-	sum, _ := hex.DecodeString(b.Digest) // the engine made the digest; if it is not hexadecimal, the button matches no request
+	sum, _ := hex.DecodeString(b.Digest) // the engine makes the digest; a button with a digest that is not hexadecimal matches no request
 	head := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.Action + "." + strconv.Itoa(b.Waiters)
 	if whole := head + ":" + b.Session + ":" + b.ID; len(whole) <= limit && b.Session != "" {
 		return whole
@@ -45,7 +46,7 @@ func ReadButton(text string, limit int) (b ButtonData, ok bool) {
 	sum, err := base64.RawURLEncoding.DecodeString(parts[1])
 	action, count, _ := strings.Cut(parts[2], ".")
 	b = ButtonData{Digest: hex.EncodeToString(sum), Action: action}
-	b.Waiters, _ = strconv.Atoi(count) // 0, and then ok is false, if count is no number
+	b.Waiters, _ = strconv.Atoi(count) // 0 if count is no number; a button must have at least 1
 	if len(parts) == 5 {
 		b.Session, b.ID = parts[3], parts[4]
 		if !schemas.ValidID(b.Session) || !schemas.ValidID(b.ID) {
@@ -55,8 +56,8 @@ func ReadButton(text string, limit int) (b ButtonData, ok bool) {
 	return b, err == nil && len(sum) == 32 && b.Waiters > 0 && action != "" && b.Text(limit) == text
 }
 
-// The actions of the buttons that every channel has. Other actions are a number, which is an
-// index in the request's options, the actions of Extent.Action, and those that a channel adds.
+// The actions of the buttons that every channel has. Other actions are the index of a request's option,
+// the actions of Extent.Action, and those that a channel adds.
 const (
 	ActAllow = "a" // allow once
 	ActDeny  = "d" // deny once
@@ -93,10 +94,9 @@ func OptionAnswer(p *schemas.Prompt, options []int, action string, from schemas.
 	return a, false
 }
 
-// TextOption returns the index of the option of p that a person answers with a text. whole says
-// whether the channel shows the whole payload. ok is false if there is no such option, or if the
-// channel may not offer it. It is also false if there are several: a channel that asks for a text
-// does not know which of them the text answers.
+// TextOption returns the index of the option of p that a person answers with a text. whole says whether
+// the channel shows the whole payload. ok is false if the channel may not offer this option. ok is also
+// false if p has several such options, because the text would not say which of them it answers.
 func TextOption(p *schemas.Prompt, whole bool) (i int, ok bool) {
 	i = -1
 	for j, o := range p.Request.Options {

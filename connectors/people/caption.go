@@ -21,7 +21,8 @@ func caption(p *schemas.Prompt, cwd string) Part {
 	return Part{Label: text, Caption: true, Spans: [][]payload.Span{{{From: 0, To: len(text), Style: payload.Faint}}}}
 }
 
-// riskStyle returns the style of a risk. A risk that this version does not know looks like a high one.
+// riskStyle returns the style of a risk. A risk that this version does not know has the style of a high
+// risk.
 func riskStyle(r schemas.Risk) payload.Style {
 	switch r {
 	case schemas.RiskLow:

@@ -22,8 +22,8 @@ type Channel struct {
 	Open func(settings json.RawMessage, log *slog.Logger) (Carrier, error)
 	// Account is the kind of account that the channel needs, such as "Telegram bot".
 	Account string
-	// SendCode is the line by which a person sends a pairing code from the channel; CODE in it stands for
-	// the code. If it is empty, the person sends /start CODE to the bot.
+	// SendCode is the line by which a person sends a pairing code from the channel. The word CODE in the
+	// line stands for the code. If SendCode is empty, the person sends /start CODE to the bot.
 	SendCode string
 	// SendFrom says where the person writes SendCode, as the beginning of a sentence.
 	SendFrom string

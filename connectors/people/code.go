@@ -10,17 +10,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Codes makes the codes of prompts on a channel that cannot store them. Every worker of the channel
-// makes the same codes, also after a restart. Its key is a secret of the channel: without it, an agent
-// cannot search for a request with a code that a person is about to type.
+// Codes makes the codes of prompts on a channel that cannot store them. Every worker of the channel makes
+// the same codes, also after a restart. The bytes are a secret key of the channel; an agent without the
+// key cannot search for a request with a code that a person is about to type.
 type Codes []byte
 
-// maxCounted is the largest number of identical calls that Find considers for one prompt: the
-// code depends on that number, and Find tries 1, 2, 3 and so on.
+// maxCounted is the largest number of identical calls that Find considers for one prompt. A code depends
+// on this number, so Find tries each number from 1.
 const maxCounted = 1000
 
-// Of returns the code of p for its recipient. It depends on the request's content and on p.Waiters, the
-// number of calls that the message shows.
+// Of returns the code of p for its recipient. The code depends on the request's content and on p.Waiters,
+// the number of calls that the message shows.
 func (key Codes) Of(p *schemas.Prompt, recipient string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(strings.Join([]string{p.SessionID, p.PendingID, p.Digest, recipient, strconv.Itoa(max(1, p.Waiters))}, "\x00")))
@@ -37,8 +37,8 @@ func (key Codes) Of(p *schemas.Prompt, recipient string) string {
 	return string(code)
 }
 
-// Find returns the pending request of a recipient whose message shows the code, with the number of calls
-// that the message shows. ok is false if no request or more than one has the code.
+// Find returns the recipient's pending request whose message shows the code, with the number of calls
+// that the message shows. ok is false if no request, or more than one, has the code.
 func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (found schemas.Prompt, ok bool, err error) {
 	ambiguous := false
 	err = desk.EachPending(ctx, schemas.Query{Recipient: recipient}, func(page []schemas.Prompt) error {
@@ -47,7 +47,7 @@ func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (f
 			if messages == 0 {
 				continue
 			}
-			ambiguous = ambiguous || messages > 1 || ok && p.Key() != found.Key() // a request may be on two pages
+			ambiguous = ambiguous || messages > 1 || ok && p.Key() != found.Key() // two pages may contain the same request
 			found, ok = p, true
 		}
 		return nil
@@ -58,9 +58,8 @@ func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (f
 	return found, ok, nil
 }
 
-// shows returns p with the number of calls that the message with this code shows. Messages about
-// p with different numbers of calls have different codes, except by chance; messages is the
-// number of them that have this code.
+// shows tries the possible numbers of calls, and returns p with a number whose message has this code.
+// messages counts these numbers; it is above 1 only if two codes are equal by chance.
 func (key Codes) shows(p schemas.Prompt, code, recipient string) (shown schemas.Prompt, messages int) {
 	for n := 1; n <= min(max(1, p.Waiters), maxCounted); n++ {
 		if q := AsShown(p, n); key.Of(&q, recipient) == code {

@@ -25,7 +25,7 @@ func waiting() []schemas.Prompt {
 type pages struct {
 	people.Desk
 	of   [][]schemas.Prompt
-	read int // the number of pages read
+	read int // the number of pages that were read
 }
 
 func (d *pages) EachPending(_ context.Context, _ schemas.Query, f func([]schemas.Prompt) error) error {
@@ -38,7 +38,7 @@ func (d *pages) EachPending(_ context.Context, _ schemas.Query, f func([]schemas
 	return nil
 }
 
-// A code finds only its own request, with the number of calls that its message showed. It changes
+// A code finds only its own request, with the number of calls that its message showed. The code changes
 // with the number of calls, the request's content, the recipient and the channel's secret.
 func TestACodeIsForOneMessage(t *testing.T) {
 	codes, open := people.Codes("a secret of the channel"), waiting()
@@ -75,7 +75,7 @@ func TestACodeIsForOneMessage(t *testing.T) {
 	}
 }
 
-// If two requests have the same code by chance, an answer with this code decides neither.
+// If two requests have the same code by chance, an answer with this code decides neither of them.
 func TestACodeOfTwoRequestsFindsNone(t *testing.T) {
 	codes, with := people.Codes("a secret of the channel"), map[string]schemas.Prompt{}
 	for i := 0; ; i++ {
@@ -116,7 +116,7 @@ func TestACodeOfTwoNumbersOfCallsFindsNone(t *testing.T) {
 	}
 }
 
-// FuzzTextsWithACode requires that no text allows a request except for yes and its code.
+// FuzzTextsWithACode requires that only a yes with the request's code allows the request.
 func FuzzTextsWithACode(f *testing.F) {
 	codes, open := people.Codes("a secret of the channel"), waiting()
 	code := codes.Of(&open[1], "4711")

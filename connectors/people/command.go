@@ -21,9 +21,9 @@ type Commands struct {
 	Now     time.Time // the broker's time if it is known, otherwise this machine's time
 }
 
-// Run carries out the command in a person's text and returns the reply. If the text is none of
-// the commands, known is false and Run has done nothing. An error means that the result is
-// unknown: the channel must deliver the text again.
+// Run carries out the command in a person's text and returns the reply. If the text is no command, known
+// is false and Run has done nothing. An error means that the result is unknown, and the channel must
+// deliver the text again.
 func (c *Commands) Run(ctx context.Context, from schemas.From, text string) (reply string, known bool, err error) {
 	command, rest := Command(text)
 	switch {
@@ -46,7 +46,8 @@ func (c *Commands) Run(ctx context.Context, from schemas.From, text string) (rep
 // text returns what a person writes for a command.
 func (c *Commands) text(command string) string { return cmp.Or(c.Prefix, "/") + command }
 
-// refuse returns the reply to a command that failed with err, or the error if its result is unknown.
+// refuse returns the reply to a command that failed with err. If the result of the command is unknown, it
+// returns an error instead.
 func (c *Commands) refuse(err error) (string, error) {
 	var e *schemas.Error
 	if IsUncertain(err) || !errors.As(err, &e) {
@@ -176,8 +177,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// IsUncertain reports whether, after this error of a Desk, it is unknown whether nod has stored
-// what a person sent. If it is, the channel must deliver it again.
+// IsUncertain reports whether an error of a Desk leaves open if nod has stored a person's message. The
+// channel must then deliver the message again.
 func IsUncertain(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)

@@ -20,16 +20,16 @@ const (
 type Dialog struct {
 	Kind    string
 	Title   string
-	Allows  string // what the answer allows; only for AskCode. It may contain text of the agent
-	Label   string // of the field
+	Allows  string // what the answer allows, which may contain text of the agent; only for AskCode
+	Label   string // the label of the field
 	Hint    string // a sentence about the effect of the text; may be empty
 	Initial string // the text in the field when the dialog opens
 	Long    bool   // the text may have several lines
 	Submit  string // the label of the button that sends the text
 }
 
-// Dialog returns the dialog for an action. For an action that gives an answer, it is the dialog that asks
-// for the code word. ok is false if the prompt does not offer the action.
+// Dialog returns the dialog that an action opens. For an action that gives an answer without a dialog, it
+// is the dialog for the code word. ok is false if the prompt does not offer the action.
 func (o Offer) Dialog(action string) (d Dialog, ok bool) {
 	switch action {
 	case ActWhy:
@@ -48,7 +48,7 @@ func (o Offer) Dialog(action string) (d Dialog, ok bool) {
 }
 
 // DialogAnswer returns the answer that a person gave with a text in a dialog. kind and action are those
-// of the dialog. ok is false if the prompt does not accept it.
+// of the dialog. ok is false if the prompt does not accept this answer.
 func (o Offer) DialogAnswer(kind, action, text string, from schemas.From) (a schemas.Answer, ok bool) {
 	switch kind {
 	case AskWhy:
@@ -75,9 +75,9 @@ func DialogFault(kind, text string) string {
 	return ""
 }
 
-// Editable reports whether a person can change the input and allow the call with it. The field of the
-// dialog must show every character of the input. If the input is too long or contains invisible
-// characters, the person must edit it on another channel.
+// Editable reports whether a person can change the input in a dialog and allow the call with the change.
+// The dialog must show every character of the input. A person must edit on another channel if the input
+// is too long or contains invisible characters.
 func (o Offer) Editable() bool {
 	_, once := o.Request.OptionOfKind(schemas.AllowOnce)
 	text := o.Input()
@@ -109,7 +109,6 @@ func (o Offer) editAnswer(input string, from schemas.From) (a schemas.Answer, ok
 	return a, ok
 }
 
-// isObject reports whether a text is a JSON object.
 func isObject(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))

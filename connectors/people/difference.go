@@ -41,7 +41,7 @@ func diffPart(label, before, after string) Part {
 	return part
 }
 
-// fieldNames returns the names of the fields in all lists, without repeats, in their order.
+// fieldNames returns the names of the fields in all lists, each name once, in the order of the lists.
 func fieldNames(lists ...[]field) (names []string) {
 	for _, list := range lists {
 		for _, f := range list {
@@ -69,8 +69,8 @@ func readable(raw json.RawMessage) string {
 	return b.String()
 }
 
-// ProjectName returns the name of a project's directory, sanitised for display. It is empty
-// if the project is unknown.
+// ProjectName returns the name of a project's directory, sanitised for display. The name is empty if the
+// project is unknown.
 func ProjectName(project string) string {
 	if project == "" {
 		return ""

@@ -35,16 +35,16 @@ func (e Extent) String() string {
 	return where + ", for " + schemas.FormatDuration(time.Duration(e.Seconds)*time.Second)
 }
 
-// Action returns the action of the button that chooses rule i with this extent. It contains the
-// scope and the seconds themselves, so that the button keeps its meaning if another version of
-// nod offers other extents.
+// Action returns the action of the button that chooses rule i with this extent. The action contains the
+// scope and the seconds themselves, so that the button keeps its meaning if another version of nod offers
+// other extents.
 func (e Extent) Action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.Scope[0], e.Seconds)
 }
 
-// OfferedReaches returns the rules (reaches) that a lasting answer to p can store. whole says
-// whether the channel shows p completely. If it does not, there are none, because the channel may
-// not show the rules.
+// OfferedReaches returns the rules (reaches) that a lasting answer to p can store. whole says whether the
+// channel shows p completely. If whole is false, the result is empty, because the channel may not show
+// the rules.
 func OfferedReaches(p *schemas.Prompt, whole bool) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	switch {

@@ -9,12 +9,12 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// diffLine is a line of a diff, or a note of nod between two of them.
+// diffLine is a line of a diff, or a note of nod between two lines.
 type diffLine struct {
 	payload.Line
-	number int    // its number in the file on disk; 0 if it has none there, or if it is not known
-	note   string // if not empty, the line is this note
-	gone   int    // the number of removed lines that the note stands for
+	number int    // the line's number in the file on disk; 0 for an added line, or if unknown
+	note   string // a note of nod in place of lines; empty for a line
+	gone   int    // the number of removed lines that the note replaces
 }
 
 // fileDiff is a diff with a label that says what the call is compared with. The label is empty if
@@ -22,7 +22,7 @@ type diffLine struct {
 type fileDiff struct {
 	label  string
 	lines  []diffLine
-	places int    // if not 0, the diff shows only some of so many equal changes
+	places int    // if the diff shows only some of several equal changes, their number
 	whole  string // the whole new text, if lines leaves out a part of it
 }
 
@@ -36,7 +36,8 @@ func unnumbered(lines []payload.Line) []diffLine {
 	return all
 }
 
-// numbered returns lines of a file, the first of which has this number. Added lines have none.
+// numbered numbers the lines of a diff, starting with number. Added lines are not in the file and get no
+// number.
 func numbered(lines []payload.Line, number int) []diffLine {
 	all := unnumbered(lines)
 	for i, l := range lines {
@@ -48,8 +49,8 @@ func numbered(lines []payload.Line, number int) []diffLine {
 	return all
 }
 
-// editOnDisk compares the texts of edit n of a call, which has so many edits. The result shows both
-// texts whole, with the lines around them as far as nod has read these.
+// editOnDisk compares the old and the new text of edit n of a call; edits is the number of the call's
+// edits. The diff shows both texts whole, with the lines around them that nod has read.
 func (a *action) editOnDisk(n, edits int, before, after string) fileDiff {
 	alone := fileDiff{lines: unnumbered(payload.Diff(before, after))}
 	d := a.onDisk
@@ -98,8 +99,8 @@ func notCompared(why string, alone fileDiff) fileDiff {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// textOnDisk compares a text that replaces a whole file, or a cell of a notebook. Lines of the text that
-// the file has already may be left out (see foldable); the result then has the whole text too, because
+// textOnDisk compares a text that replaces a whole file, or a cell of a notebook. The diff may leave out
+// lines that the file already has (see foldable). The result then contains the whole text too, because
 // the file may change before a person answers.
 func (a *action) textOnDisk(text string, cell bool) fileDiff {
 	alone := fileDiff{lines: unnumbered(payload.Diff("", text))}
@@ -136,8 +137,8 @@ func (a *action) textOnDisk(text string, cell bool) fileDiff {
 	return out
 }
 
-// replacedLines returns the lines of a text that replaces a file, with the lines that it removes. ok is
-// false if the changes do not fit the text.
+// replacedLines returns the lines of a text that replaces a file, with the file's removed lines between
+// them. ok is false if the changes that nod has read do not fit the text.
 func (a *action) replacedLines(text string) (all []diffLine, ok bool) {
 	after := slices.Collect(strings.Lines(text))
 	at, number := 0, 1 // the next line of the text, and the number of the next line of the file
@@ -167,10 +168,10 @@ func (a *action) replacedLines(text string) (all []diffLine, ok bool) {
 
 const (
 	contextLines = 3
-	minFolded    = 2 // fewer lines are shown instead of a note about them
+	minFolded    = 2 // the smallest number of lines that a note replaces
 )
 
-// folded replaces kept lines by notes, if they are farther than contextLines from a change.
+// folded puts notes in place of kept lines that are more than contextLines away from a change.
 func folded(lines []diffLine) (all []diffLine) {
 	near := make([]bool, len(lines))
 	for i := range lines {
@@ -197,20 +198,19 @@ func folded(lines []diffLine) (all []diffLine) {
 	return all
 }
 
-// foldable reports whether a line has nothing that a mark would make visible, apart from blanks at its
-// end. Lines with such marks are always shown.
+// foldable reports whether a diff may leave out a line. It may do so if, apart from blanks at its end,
+// the line contains nothing that nod shows as a ⟦…⟧ mark.
 func foldable(text string) bool {
 	return !strings.Contains(Line(strings.TrimRight(text, " \t\r\n")), "⟦")
 }
 
-// noBreak marks the last line of a text without a final line break. A diff shows it if exactly
-// one of its two texts ends with a line break.
+// noBreak marks the last line of a text without a final line break. A diff shows this mark if exactly one
+// of its two texts ends with a line break.
 const noBreak = "⟦no line break⟧"
 
-// diff appends a line with the file's name and the counts of added and removed lines, or of places if
-// the difference does not show all of them. Below it, diff appends the difference itself; each of its
-// lines begins with "+ ", "- " or two spaces, after its number in the file. If the difference leaves out
-// lines of the new text, the whole text follows.
+// diff appends a line with the file's name and the counts of added and removed lines, or of places if the
+// diff shows only some of them. The lines of the diff follow, and then the whole new text if the diff
+// leaves out a part of it.
 func (a *action) diff(verb, file string, d fileDiff) {
 	extent := counts(changedLines(d.lines))
 	if d.places > 0 {
@@ -239,8 +239,8 @@ func changedLines(lines []diffLine) (added, removed int) {
 	return added, removed
 }
 
-// diffLines returns the lines of a diff, each with its number, if any line has one, and "+ ", "- " or
-// two spaces before it, and their styles.
+// diffLines returns the lines of a diff and their styles. Before each line is its number, if any line has
+// one, and "+ ", "- " or two spaces.
 func diffLines(lines []diffLine) (shownLines []string, spans [][]payload.Span) {
 	uneven := lastBreak(lines, payload.Add)*lastBreak(lines, payload.Remove) < 0
 	width := 0
@@ -272,9 +272,9 @@ func diffLines(lines []diffLine) (shownLines []string, spans [][]payload.Span) {
 	return shownLines, spans
 }
 
-// lastBreak examines the old or the new text of a diff. The parameter other is the operation of the
-// lines that only the other text has. lastBreak returns 1 if the text ends with a line break, -1 if
-// it does not, and 0 if it is empty.
+// lastBreak examines the end of one of a diff's two texts; other is the operation of the lines that only
+// the other text has. It returns 1 if the text ends with a line break, -1 if it does not, and 0 if it is
+// empty.
 func lastBreak(lines []diffLine, other payload.Op) int {
 	for _, l := range slices.Backward(lines) {
 		switch {

@@ -17,9 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Whatever a file contains, a person sees every line of an edit's texts, and every line that a write
-// adds; a line that is left out is in the file, with the number that the note says, and the whole text
-// follows.
+// For every content of a file, a person sees all lines of an edit's texts, and all lines that a write
+// adds. A note that replaces lines gives their numbers in the file, and the whole text follows.
 func TestNothingThatACallChangesIsLeftOut(t *testing.T) {
 	pol, err := policy.New(schemas.Permissions{})
 	require.NoError(t, err)
@@ -76,7 +75,7 @@ func TestNothingThatACallChangesIsLeftOut(t *testing.T) {
 	require.Greater(t, leftOut, 50)
 }
 
-// of returns the kept lines of a diff and those of an operation.
+// of returns the text of the lines that a diff keeps or that have the operation op.
 func of(lines []diffLine, op payload.Op) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -87,7 +86,8 @@ func of(lines []diffLine, op payload.Op) string {
 	return b.String()
 }
 
-// made returns the text that a diff makes of a file; the lines of a note come from the file.
+// made returns the text that a diff makes of the file before. If a note replaces lines, it takes these
+// lines from that file.
 func made(t *testing.T, before string, lines []diffLine) string {
 	var b strings.Builder
 	was := payload.Kept(before)
@@ -108,7 +108,7 @@ func made(t *testing.T, before string, lines []diffLine) string {
 	return b.String()
 }
 
-// What does not fit the call is not used: the call is shown alone.
+// If what nod has read of the file does not fit the call, the prompt shows only the call.
 func TestAFileThatDoesNotFitTheCallIsIgnored(t *testing.T) {
 	alone := Text(asks("Write", schemas.ActionFileWrite, `{"file_path":"/a","content":"1\n2\n"}`), now, 80)
 	for _, file := range []string{
@@ -124,7 +124,8 @@ func TestAFileThatDoesNotFitTheCallIsIgnored(t *testing.T) {
 	assert.Equal(t, Text(edit(), now, 80), Text(p, now, 80))
 }
 
-// The whole text that follows a diff must be seen before an allow, with the marks of every payload.
+// A person must see the whole text after a diff before an allow. The whole text has the same marks as
+// every payload.
 func TestTheWholeTextIsPartOfThePayload(t *testing.T) {
 	for _, c := range []struct{ tool, input, file string }{
 		{"Write", `{"file_path":"/a","content":"1\n2\n3\n4\n5\nsix \u202e\n"}`, `{"lines":6,"changes":[{"line":6,"removed":"6\n","added":1}]}`},

@@ -11,9 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// FixedWidth shows a character by its code points if the character's width differs between terminals.
-// An example is a cluster that some terminals draw as one character and others as several. With such
-// characters, a partial redraw could mix old and new text on the screen.
+// FixedWidth shows a character by its code points if terminals draw the character with different widths.
+// Such a character could mix old and new text on the screen when the screen is partly redrawn.
 func FixedWidth(s string) string {
 	s, _ = FixedWidthSpans(s, nil)
 	return s
@@ -43,8 +42,8 @@ func FixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	return b.String(), slices.DeleteFunc(moved, func(s payload.Span) bool { return s.From >= s.To })
 }
 
-// move moves offsets in moved, a copy of spans. It replaces each offset of one of the n bytes
-// from the offset from by the offset to.
+// move changes offsets in moved, a copy of spans. Each offset in spans that is one of the n bytes at from
+// becomes the offset to in moved.
 func move(moved, spans []payload.Span, from, n, to int) {
 	first, _ := slices.BinarySearchFunc(spans, from, func(s payload.Span, at int) int { return s.To - at })
 	for i := first; i < len(spans) && spans[i].From < from+n; i++ {

@@ -21,7 +21,7 @@ const (
 // An Utterance is the content of a typed or spoken answer.
 type Utterance struct {
 	Word   Word
-	Code   string // the code of a request, in capitals; empty if the answer is only yes or no
+	Code   string // the code of a request, in capitals; empty for an answer without a code
 	Reason string // the text after "no CODE", unchanged
 }
 
@@ -32,9 +32,9 @@ const (
 	CodeLength   = 4
 )
 
-// NewCode returns a random code for a prompt in a chat. It skips codes for which taken returns true.
-// It does not derive the code from the request: an agent could otherwise search for a request with a
-// code that a person is about to type.
+// NewCode returns a random code for a prompt in a chat. It skips codes for which taken returns true. A
+// code does not depend on the request, because an agent could otherwise search for a request with a code
+// that a person is about to type.
 func NewCode(taken func(code string) bool) string {
 	for {
 		code := make([]byte, 0, CodeLength)
@@ -106,9 +106,9 @@ func ReadVoice(transcript string) Utterance { return Utterance{Word: voiceWords[
 // speech recognisers add at the end.
 func Spoken(transcript string) string { return lower(strings.TrimSuffix(trim(transcript), ".")) }
 
-// Pick returns the index, in open, of the request that the utterance answers. open contains the codes
-// of this person's pending requests in this chat. An utterance without a code matches only if open has
-// one element. ok is false if the utterance is Unclear, and if no request or more than one matches.
+// Pick returns the index, in open, of the request that the utterance answers. open contains the codes of
+// the pending requests of the person in this chat. An utterance without a code matches only if open has
+// one element. ok is false if the utterance is Unclear, or if it matches no request or several.
 func (said Utterance) Pick(open []string) (i int, ok bool) {
 	found := -1
 	for i, code := range open {
@@ -137,10 +137,9 @@ func NotUnderstood(open []string) string {
 }
 
 // Answer returns the person's answer to p. A yes chooses an option that allows once. A no chooses an
-// option that denies once; if p has none, it cancels the request. ok is false if the utterance is
-// Unclear, if p has no option for a yes, or if p is a question and the utterance is a yes. The caller
-// must then send no answer. The answer counts for p.Waiters calls, so p must be the prompt that the
-// person saw.
+// option that denies once; if p has no such option, the no cancels the request. ok is false for an
+// Unclear utterance, for a yes to a question, and for a yes without an option in p; the caller must then
+// send no answer. The answer counts for p.Waiters calls, so p must be the prompt that the person saw.
 func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -150,7 +149,7 @@ func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.An
 	switch said.Word {
 	case Yes:
 		if p.Request.Kind == schemas.KindQuestion {
-			return a, false // a yes names no answer of the question, so it must not choose one
+			return a, false // a yes does not name an answer of the question, so it must choose none
 		}
 		option, ok = p.Request.OptionOfKind(schemas.AllowOnce)
 	case No:

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of a headline: the number of objects (files, hosts, …) that it names for one reason,
-// the width of one object, and the width of the whole line. Widths are in columns.
+// The limits of a headline: the number of objects (files, hosts, …) for one reason, the width of an
+// object, and the width of the whole line. Widths are in columns.
 const (
 	maxObjects  = 3
 	maxObject   = 60
@@ -95,9 +95,9 @@ func (h *headlineText) own(text string) {
 	h.spans = append(h.spans, payload.Span{From: from, To: h.b.Len(), Style: h.style})
 }
 
-// objects appends the objects of one reason in up to three groups: those outside the project,
-// those whose place is unknown, and those in the project. After each group it says where these
-// objects are. It adds the objects outside the project to told.
+// objects appends the objects of one reason in up to three groups: objects outside the project, objects
+// whose place is unknown, and objects in the project. After each group it says where the objects are. It
+// adds the objects outside the project to told.
 func (h *headlineText) objects(all []schemas.Target, reason string, told map[string]bool) {
 	lead := " "
 	for _, place := range []schemas.Place{schemas.PlaceOutside, "", schemas.PlaceProject} {
@@ -132,9 +132,9 @@ func (h *headlineText) objects(all []schemas.Target, reason string, told map[str
 // placeWords says where an object is. An object whose place is unknown has no words.
 var placeWords = map[schemas.Place]string{schemas.PlaceOutside: " outside the project", schemas.PlaceProject: " in the project"}
 
-// objectName returns the name of an object as the call contains it. It returns the full path
-// instead if nod knows the path and the name hides it: if the path is outside the project, or the
-// name contains ".." or begins with "~".
+// objectName returns the name of an object as the call contains it. If nod knows the full path and the
+// name hides the place, it returns the path. A name hides the place if the object is outside the project,
+// or if the name contains ".." or begins with "~".
 func objectName(t *schemas.Target) string {
 	switch {
 	case t.Path == "":
@@ -212,8 +212,8 @@ func projectNote(project, cwd string) string {
 	return ", outside the project " + Line(project)
 }
 
-// unseenPart returns a part that names the code which the call runs, but which its input does not
-// contain, such as a script file.
+// unseenPart returns a part that names the code, such as a script file, that the call runs and its input
+// does not contain.
 func unseenPart(p *schemas.Prompt) []Part {
 	if len(p.Unseen) == 0 {
 		return nil

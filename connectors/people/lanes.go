@@ -5,23 +5,23 @@ import "sync"
 // maxLane is the number of presses of one person that may wait.
 const maxLane = 50
 
-// Lanes runs the tasks of one person one after another, and those of different people at the same time.
+// Lanes runs the tasks of one person one after another, and tasks of different people at the same time.
 // It is safe for concurrent use.
 type Lanes struct {
-	group sync.WaitGroup // all running goroutines, also those of Go
+	group sync.WaitGroup // all running tasks, also those of the method Go
 	mu    sync.Mutex
 	tails map[string]*lane
 }
 
 type lane struct {
 	waiting int
-	last    chan struct{} // closed when the last task of this person has ended
+	last    chan struct{} // closed when the last task of the person has ended
 }
 
 // NewLanes returns lanes without tasks.
 func NewLanes() *Lanes { return &Lanes{tails: map[string]*lane{}} }
 
-// Go runs a task at once, beside all others.
+// Go runs a task at once, in parallel with all other tasks.
 func (l *Lanes) Go(task func()) { l.group.Go(task) }
 
 // Do runs a task after the earlier tasks of the same person, and does not wait for it. If maxLane

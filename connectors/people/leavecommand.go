@@ -20,9 +20,9 @@ type Leaver interface {
 	Leave(ctx context.Context, r schemas.LeaveRequest) (schemas.StandingAnswer, error)
 }
 
-// leave carries out the command /leave, which takes two steps. The first step describes the leave
-// and changes nothing. Its reply contains the text to send for the second step: the command with
-// the duration, the risk and the session, and "yes" at its end.
+// leave carries out the command /leave, which takes two steps. The first step describes the leave and
+// changes nothing. Its reply contains the text for the second step: the command with the duration, the
+// risk and the session, and "yes" at the end.
 func (c *Commands) leave(ctx context.Context, from schemas.From, rest string) (string, error) {
 	leaver, ok := c.Desk.(Leaver)
 	if !ok {
@@ -84,9 +84,9 @@ func (c *Commands) leaveText(r *schemas.LeaveRequest) string {
 	return fmt.Sprintf(c.text("leave %s %s %s"), lasts, r.MaxRisk, r.SessionID)
 }
 
-// parseLeave parses the words after /leave, each of which may occur once: a duration, a risk, a
-// session's id or its beginning, and "yes" as the last word. ok is false if a word is none of
-// these, or if a limit is too high.
+// parseLeave parses the words after /leave: a duration, a risk, a session's id or its beginning, and
+// "yes" as the last word. Each may occur once. ok is false if any other word occurs, or if a limit is too
+// high.
 func parseLeave(rest string) (r schemas.LeaveRequest, confirmed, ok bool) {
 	r = schemas.LeaveRequest{MaxCalls: schemas.DefaultLeaveCalls}
 	for _, word := range strings.Fields(rest) {
@@ -169,7 +169,7 @@ func (c *Commands) back(ctx context.Context, from schemas.From, session string) 
 		if err := revoker.Revoke(ctx, g, from.UserID); err != nil {
 			return c.refuse(err)
 		}
-		now, err := c.leaves(ctx, revoker, from.UserID, g.SessionID) // read the leave again, because it may have allowed more calls until it ended
+		now, err := c.leaves(ctx, revoker, from.UserID, g.SessionID) // read the leave again, because the leave may have allowed more calls until it ended
 		if err == nil && len(now) == 1 {
 			g = &now[0]
 		}

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// leaver is a Desk that accepts leaves. If refuses is set, Leave returns it as the error.
+// leaver is a Desk that accepts leaves. If the error refuses is set, Leave returns this error.
 type leaver struct {
 	pages
 	asked   []schemas.LeaveRequest
@@ -99,7 +99,8 @@ func TestALeaveWithAnUnknownResultIsRepeated(t *testing.T) {
 	require.Error(t, err)
 }
 
-// /back ends the leave that it names, or the only one in force, and lists its last calls.
+// The command /back ends the leave of the named session, or the only leave in force, and lists the last
+// calls of the leave.
 func TestBackEndsALeaveAndListsItsCalls(t *testing.T) {
 	leave := func(session string, calls int) schemas.StandingAnswer {
 		g := schemas.StandingAnswer{

@@ -34,9 +34,9 @@ type SessionState string
 
 // The states of a session.
 const (
-	SessionWaiting SessionState = "waiting for you"       // a tool call or a permission waits for an answer
-	SessionAsking  SessionState = "waiting for an answer" // only questions of the agent wait for an answer
-	SessionWorking SessionState = "working"               // the newest request is at most workingFor old
+	SessionWaiting SessionState = "waiting for you"       // a tool call or a permission of the session waits for an answer
+	SessionAsking  SessionState = "waiting for an answer" // the session waits only for answers to questions of its agent
+	SessionWorking SessionState = "working"               // the session's newest request is at most workingFor old
 	SessionIdle    SessionState = "idle"
 )
 
@@ -47,10 +47,10 @@ const workingFor = 5 * time.Minute
 type SessionTally struct {
 	now   time.Time
 	found map[string]*Session
-	seen  map[string]bool // the keys of the requests counted so far, because a request may be on two pages
+	seen  map[string]bool // the keys of the counted requests, because two pages may contain the same request
 }
 
-// NewSessionTally returns an empty tally. It computes the ages of requests at the time now.
+// NewSessionTally returns an empty tally, which computes the ages of requests at the time now.
 func NewSessionTally(now time.Time) *SessionTally {
 	return &SessionTally{now, map[string]*Session{}, map[string]bool{}}
 }
@@ -96,7 +96,7 @@ func (t *SessionTally) Sessions() []Session {
 	return all
 }
 
-// add takes one request of the session into account.
+// add updates s with one request of the session.
 func (s *Session) add(p *schemas.Prompt, now time.Time) {
 	r := &p.Request
 	s.Asked++

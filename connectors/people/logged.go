@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// FromLog returns the prompt of a request as far as the log has it, for lists. If the log does not
-// have the request itself, known is false, and the prompt's Request has only ids, the tool and the
-// time. Decision is nil if the log has no decision. The decision has no id, message or grant.
+// FromLog makes a prompt, for lists, from what the log has of a request. If the log does not have the
+// request itself, known is false, and the prompt's Request has only ids, the tool and the time. Decision
+// is nil if the log has no decision. The decision has no id, message or grant.
 func FromLog(l *schemas.LoggedRequest) (p schemas.Prompt, known bool) {
 	p = schemas.Prompt{Type: schemas.TypePrompt, SessionID: l.SessionID, PendingID: l.PendingID, Agent: l.Agent, Digest: l.Digest, Aftermath: l.Aftermath}
 	r, err := schemas.ReadRequest(l.Request)
@@ -62,8 +62,8 @@ func LoggedOutcome(l *schemas.LoggedRequest) string {
 	return "No decision in the log"
 }
 
-// LoggedParts is Parts for a request of the log. It begins with the outcome, before which it names the
-// tool if the log does not have the request itself, and says what the log does not have.
+// LoggedParts is Parts for a request of the log. It begins with the outcome, and says what the log does
+// not have. If the log does not have the request itself, the first part names the tool.
 func LoggedParts(l *schemas.LoggedRequest) []Part {
 	p, known := FromLog(l)
 	parts := []Part{
@@ -106,8 +106,8 @@ func loggedNote(l *schemas.LoggedRequest, known bool) string {
 
 // Search is a filter of past requests.
 type Search struct {
-	Outcome schemas.Outcome // empty means any
-	Words   []string        // in lower case; all must occur in the request or its decision
+	Outcome schemas.Outcome // an empty outcome means any
+	Words   []string        // in lower case; the request and its decision must contain all of them
 }
 
 // NewSearch returns the search for the words of a text.
@@ -121,7 +121,8 @@ func (s Search) Finds(p *schemas.Prompt) bool {
 		(len(s.Words) == 0 || s.inText(p, Summary(p, searchWidth), Outcome(p.Decision, p)))
 }
 
-// FindsLogged reports whether a request of the log matches, by what the log has.
+// FindsLogged reports whether a request of the log matches. It searches only what the log has of the
+// request.
 func (s Search) FindsLogged(l *schemas.LoggedRequest) bool {
 	if s.Outcome != "" && (l.Decided == nil || l.Decided.Outcome != s.Outcome) {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A request of the log without its input says what was asked, in lists and in full, and whether the
+// If the log has a request without its input, lists and the full text say what was asked, and whether the
 // input was not logged or not found.
 func TestARequestOfTheLogSaysWhatWasAsked(t *testing.T) {
 	t.Parallel()

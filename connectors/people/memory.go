@@ -8,9 +8,9 @@ import (
 // maxRemembered is the number of entries that a Memory keeps.
 const maxRemembered = 20000
 
-// Memory is a map that keeps its newest 20,000 entries, for a carrier. Handling an answer
-// correctly must not depend on it, because another worker, or a restarted one, does not have it:
-// it may only improve replies. It is safe for concurrent use.
+// Memory is a map, for a carrier, that keeps its newest 20,000 entries. Another worker or a restarted one
+// does not have them, so a carrier may use them only for better replies. Memory is safe for concurrent
+// use.
 type Memory struct {
 	mu    sync.Mutex
 	of    map[string]string

@@ -10,10 +10,10 @@ import (
 
 // The actions of buttons that open a dialog or show other buttons.
 const (
-	ActWhy  = "w" // ask for a reason, then deny with it
+	ActWhy  = "w" // open the dialog for a reason, with which the request is denied
 	ActMore = "m" // show the other answers
-	ActSay  = "s" // ask for the answer to a question as a text
-	ActEdit = "e" // show the input, to allow the call with changes
+	ActSay  = "s" // open the dialog for the answer to a question
+	ActEdit = "e" // open the dialog with the input, in which a person can change the call and allow it
 )
 
 // Button is a button that a channel shows: its label and its action.
@@ -22,7 +22,7 @@ type Button struct{ Label, Action string }
 // Offer says which answers to a prompt a channel with buttons and dialogs offers.
 type Offer struct {
 	*schemas.Prompt
-	Whole    bool // the message shows the whole payload; without it, no button allows the request
+	Whole    bool // the message shows the whole payload; if not, no button allows the request
 	MaxLabel int  // the largest length of a button's label, in UTF-16 units
 	MaxInput int  // the length of the longest input that a dialog can show, in UTF-16 units
 }
@@ -84,7 +84,7 @@ func (o Offer) Options() (places []int) {
 		case question && (o.Whole || !option.Kind.Allows()):
 			places = append(places, i)
 		case question, option.OptionID == once.OptionID, option.OptionID == never.OptionID:
-		case (option.Kind.Allows() || option.Kind.Remembered()) && !o.Whole: // the brief text does not contain the option's name
+		case (option.Kind.Allows() || option.Kind.Remembered()) && !o.Whole: // a brief message does not contain the option's name
 		default:
 			places = append(places, i)
 		}
@@ -92,10 +92,10 @@ func (o Offer) Options() (places []int) {
 	return places
 }
 
-// MoreAnswer is an answer for which one press under the message is not enough: its description, and
-// its buttons.
+// MoreAnswer is an answer that takes more than one press under the message. It contains the answer's
+// description and its buttons.
 type MoreAnswer struct {
-	ID      string // unique among the answers to a prompt
+	ID      string // unique among the answers to one prompt
 	Text    string // what the answer does; it may contain text of the agent
 	Note    string // a text of nod
 	Buttons []Button

@@ -37,9 +37,9 @@ func OptionText(p *schemas.Prompt, i int) string {
 	return OptionWords(&p.Request, o) + ": " + Line(o.Name)
 }
 
-// OptionLabel returns the label of the button for option i. If the agent remembers the option and the
-// option's name is too long for a label of maxLabel UTF-16 units, the label contains the option's number
-// in the message instead. The label of another option may be longer than maxLabel.
+// OptionLabel returns the label of the button for option i. If the agent remembers the option and its
+// name is too long for maxLabel UTF-16 units, the label contains the option's number in the message.
+// Labels of other options may be longer than maxLabel.
 func OptionLabel(p *schemas.Prompt, i, maxLabel int) string {
 	o := p.Request.Options[i]
 	if !o.Kind.Remembered() {

@@ -35,14 +35,14 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	asked := p.Request.CreatedAt
 	head, by := outcomeHead(d, p), byline(d)
 	if p.Run != nil {
-		head = strings.TrimSuffix(head, changesText(d)) // the change only makes the call run contained
+		head = strings.TrimSuffix(head, changesText(d)) // a change that only makes the call run contained is not told as a change
 	}
 	if otherwise := aftermath(d, p); otherwise != "" {
 		head, by = otherwise, ""
 	}
 	switch d.Outcome {
 	case schemas.Allowed, schemas.Denied, schemas.Cancelled:
-	case schemas.TimedOut, schemas.Withdrawn: // this line names neither the decider nor the time
+	case schemas.TimedOut, schemas.Withdrawn: // the outcome line names neither the decider nor the time
 		return join([]string{head, callsText(p)})
 	default:
 		return head
@@ -88,9 +88,9 @@ func outcomeHead(d *schemas.Decision, p *schemas.Prompt) string {
 	return "⛔ Not allowed: ended in a way that this version of nod does not know"
 }
 
-// aftermath returns a text about the calls whose end differs from the decision d: they ran
-// although they were not allowed, never ran although they were allowed, or ran without their
-// container. If p reports no such call, it returns "".
+// aftermath returns a text about the calls whose end differs from the decision d. Such a call ran
+// although it was not allowed, never ran although it was allowed, or ran without its container. If p
+// reports no such call, aftermath returns "".
 func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	kind, mark := schemas.AftermathRan, "❗ "
 	if d.Outcome == schemas.Allowed {
@@ -260,8 +260,8 @@ func throughChannel(connector string) string {
 	return " through " + Line(connector)
 }
 
-// AlreadyDecided returns the reply to an answer that agrees with an earlier decision. It contains the
-// decider and the time. now is the broker's time.
+// AlreadyDecided returns the reply to an answer that agrees with an earlier decision. The reply contains
+// the decider and the time. now is the broker's time.
 func AlreadyDecided(d *schemas.Decision, now time.Time) string {
 	return "Nothing left to do: " + describeEnd(d, now)
 }

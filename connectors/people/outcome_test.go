@@ -34,7 +34,8 @@ var (
 	byAgent  = schemas.By{Kind: schemas.ByAgent}
 )
 
-// A question has an answer, and is neither allowed nor denied. A plan is.
+// The outcome of a question is an answer, not an allow or a denial. The outcome of a plan is an allow or
+// a denial.
 func TestOutcomeOfAQuestion(t *testing.T) {
 	question := askedAt(at1421.Add(-48 * time.Second))
 	question.Request.Kind = schemas.KindQuestion
@@ -89,8 +90,7 @@ func TestOutcomeShowsTheDayAndOmitsUnknownDurations(t *testing.T) {
 	assert.Equal(t, "✅ Allowed once · Ann · 14:21 UTC · web", Outcome(d, askedAt(at1421.Add(time.Minute))))
 }
 
-// The outcome line contains the number of calls, and says so if a call ended otherwise than
-// decided.
+// The outcome line contains the number of calls, and says if a call did not end as decided.
 func TestOutcomeShowsItsCallsAndTheirAftermath(t *testing.T) {
 	ran := func(kind schemas.AftermathKind, reason string) schemas.Aftermath {
 		return schemas.Aftermath{PendingID: "r-1", Kind: kind, Reason: reason, At: at1421}
@@ -111,7 +111,7 @@ func TestOutcomeShowsItsCallsAndTheirAftermath(t *testing.T) {
 		"❗ Denied by Bob, but 1 of 3 ran: answered at the agent's terminal · 3 calls · 14:21 UTC · web":  {denied, 3, []schemas.Aftermath{atTerminal, goneOn}},
 		"🚫 Allowed once by Ann, but it never ran: the agent had gone on · 14:21 UTC · web":               {allowed, 1, []schemas.Aftermath{goneOn}},
 		"🚫 Allowed once by Ann, but 2 of 2 never ran: the agent had gone on · 2 calls · 14:21 UTC · web": {allowed, 2, []schemas.Aftermath{goneOn, goneOn}},
-		"✅ Allowed once · Ann · 14:21 UTC · web ":                                                        {allowed, 0, []schemas.Aftermath{atTerminal}}, // the call ran, as the decision allowed
+		"✅ Allowed once · Ann · 14:21 UTC · web ":                                                        {allowed, 0, []schemas.Aftermath{atTerminal}}, // the call ran, as the decision had allowed
 		"❗ Withdrawn: the agent stopped waiting, but it ran: answered at the agent's terminal":           {decided(schemas.Withdrawn, "", byAgent, ""), 1, []schemas.Aftermath{atTerminal}},
 		"❗ Expired: denied automatically, but it ran: ⟦U+202E⟧":                                          {decided(schemas.TimedOut, "", byClock, ""), 1, []schemas.Aftermath{ran(schemas.AftermathRan, "\u202e")}},
 	} {

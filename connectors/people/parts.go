@@ -17,17 +17,17 @@ type Part struct {
 	Label string
 	Field bool
 	// Quote means that Lines contains a complete text of the agent, or a diff with all that the agent
-	// changes and lines of the file around it. The channel marks each of these
-	// lines as a quotation, so that people cannot mistake it for a text of nod.
+	// changes and lines of the file around it. The channel marks each line as a quotation, so that people
+	// cannot mistake the line for a text of nod.
 	Quote bool
 	// Caption means that Label is the headline, with the risk and its reasons, or the line below the
-	// payload, with the agent, the project and the session. The latter begins with captionMark, so that
-	// people cannot mistake an agent's name for a text of nod.
+	// payload, with the agent, the project and the session. The line below begins with captionMark, so
+	// that people cannot mistake an agent's name for a text of nod.
 	Caption bool
 	// Lines contains text that is safe to show. If Quote is false, each line is either a single value
 	// or a text of nod, which may end with a text of the agent.
 	Lines []string
-	// Spans contains the styles of each line, with offsets in bytes. It is nil if no line has a style.
+	// Spans contains the styles of each line, with offsets in bytes. Spans is nil if no line has a style.
 	Spans [][]payload.Span
 	Group Group
 }
@@ -37,7 +37,7 @@ type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the headline, the payload or the question with its answers, the caption and the number of calls; a person can allow only after all of it could be seen
+	Essential Group = iota // the headline, the payload or the question with its answers, the caption, the number of calls; an allow requires that all were visible
 	About                  // the agent's reason, the place, the deadline, the answers
 	Rest                   // ids and names, which a channel may hide until the person asks for them
 )
@@ -59,7 +59,7 @@ func PrintedParts(p *schemas.Prompt, now time.Time) []Part {
 	return slices.Concat(parts, inGroup(Rest, append(rest, fromLine(p))))
 }
 
-// fromLine returns the restParts in one line. It leaves out the names that the caption has.
+// fromLine returns the ids and names in one line, without the names that the caption has.
 func fromLine(p *schemas.Prompt) Part {
 	r := &p.Request
 	user := captionItem(r.User)
@@ -83,14 +83,14 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 	return parts
 }
 
-// unfolded returns the parts that a channel must not fold. For a question, rest contains the parts with
-// the fields of the input; their Group is not set.
+// unfolded returns the parts that a channel must not fold. For a question that is no plan, rest contains
+// the parts with the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request, p.OnDisk)
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
-		if first >= 0 && !plan { // an answer to a question grants nothing, so only the question itself is essential; an approval of a plan covers all fields
+		if first >= 0 && !plan { // only the approval of a plan covers all fields; any other answer grants nothing
 			essential, rest = essential[:first:first], essential[first:]
 		}
 		if p.Decision == nil {
@@ -102,7 +102,7 @@ func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	}
 	essential = slices.Concat(essential, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	if p.Request.Kind != schemas.KindQuestion || plan {
-		essential = slices.Insert(essential, 0, headline(p)) // an answer to a question grants nothing: the question comes first
+		essential = slices.Insert(essential, 0, headline(p)) // a question has no headline, because its answer grants nothing
 	} else {
 		at := slices.IndexFunc(essential, func(part Part) bool { return part.Caption })
 		essential = slices.Insert(essential, at, headline(p))
@@ -154,10 +154,10 @@ func restParts(p *schemas.Prompt) []Part {
 	}
 }
 
-// Brief returns a short form of p, for a channel that cannot show the full text. It has less than
-// 2,000 characters, distinguishes p from other requests, and contains the command that shows all of p.
-// It lacks most of the payload, so a channel that shows it must not offer to allow the request. For a
-// decided prompt, the outcome replaces the deadline.
+// Brief returns a short form of p, for a channel that cannot show the full text. The short form has less
+// than 2,000 characters, distinguishes p from other requests, and contains the command that shows all of
+// p. It lacks most of the payload, so the channel must not offer to allow the request. For a decided
+// prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
 	_, cwd := actionParts(&p.Request, p.OnDisk)
@@ -241,8 +241,8 @@ func riskWord(r schemas.Risk) string {
 	return "unknown"
 }
 
-// requestedPermissions returns the permissions that an allow would grant. They are the requested ones
-// that the session does not have.
+// requestedPermissions returns the permissions that an allow would grant: the requested permissions that
+// the session does not have.
 func requestedPermissions(p *schemas.Prompt) []string {
 	all := p.Request.Permissions
 	if p.Request.Kind == schemas.KindPermission && len(p.Remember) > 0 {

@@ -23,9 +23,9 @@ type field struct {
 // which may only explain the action.
 var mainFields = []string{"command", "cmd", "file_path", "filePath", "absolute_path", "notebook_path", "path", "url"}
 
-// Exact returns the input of a request exactly as the agent sent it: each field with all bytes and
-// with marked line breaks and blanks, and then the JSON text. It is for people who doubt the output of
-// Parts.
+// Exact returns the input of a request exactly as the agent sent it. It shows each field with all bytes
+// and with marked line breaks and blanks, and then the JSON text. Exact is for people who doubt the
+// output of Parts.
 func Exact(p *schemas.Prompt) []Part {
 	raw := bytes.TrimSpace(p.Request.ActionDetails)
 	var parts []Part
@@ -68,7 +68,7 @@ func fieldPart(f field) Part {
 		part.Quote = true
 		part.Lines, part.Spans = quotation(text, nil)
 	case bytes.IndexByte([]byte(`{["`), f.raw[0]) < 0 && len(f.raw) <= 40:
-		part.Lines = []string{Line(string(f.raw))} // a number, true, false or null
+		part.Lines = []string{Line(string(f.raw))} // the value is a number, true, false or null
 	default:
 		part.Label += " (JSON)"
 		part.Quote = true
@@ -116,8 +116,9 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return s, !strings.ContainsRune(s, utf8.RuneError) || utf8.Valid(raw) && !hasHalfPair(raw)
 }
 
-// escape matches one escape sequence in a JSON string, or two if they form a surrogate pair. Its group
-// matches an unpaired surrogate. Decoding would turn all unpaired surrogates into the same character.
+// escape matches one escape sequence in a JSON string, or two that form a surrogate pair. Its group
+// matches an unpaired surrogate, because decoding would turn all unpaired surrogates into the same
+// character.
 var escape = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)`)
 
 func hasHalfPair(raw []byte) bool {

@@ -27,10 +27,9 @@ func CountWaiting(n int, more bool) string {
 // errFound makes EachPending stop, because the caller needs no further page.
 var errFound = errors.New("found")
 
-// Oldest returns at most most of the pending requests that match q and for which keep returns
-// true; a nil keep keeps every request. It takes the requests that have not changed for the
-// longest time, sorts them by creation, and reports whether there are more. It reads no more
-// pages than it needs.
+// Oldest returns up to most pending requests that match q and for which keep returns true; a nil keep
+// keeps all. It chooses those that have not changed for the longest time, and sorts them by creation.
+// more reports whether there are further ones. Oldest reads no more pages than it needs.
 func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func(*schemas.Prompt) bool) (oldest []schemas.Prompt, more bool, err error) {
 	err = desk.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		oldest = addPage(oldest, page, keep)
@@ -46,9 +45,9 @@ func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func
 	return oldest[:min(len(oldest), most)], len(oldest) > most, nil
 }
 
-// addPage adds the requests of a page for which keep returns true. If a request is on two pages,
-// the version on the later page replaces the earlier one, or removes it if keep returns false for
-// the later version.
+// addPage adds the requests of a page for which keep returns true. If a request is on two pages, the
+// later version replaces the earlier version. If keep returns false for the later version, addPage
+// removes the request.
 func addPage(all, page []schemas.Prompt, keep func(*schemas.Prompt) bool) []schemas.Prompt {
 	all = slices.DeleteFunc(all, func(p schemas.Prompt) bool {
 		return slices.ContainsFunc(page, func(q schemas.Prompt) bool { return q.Key() == p.Key() })
@@ -61,8 +60,8 @@ func addPage(all, page []schemas.Prompt, keep func(*schemas.Prompt) bool) []sche
 	return all
 }
 
-// FindPending returns the first request that matches q and for which the function is returns
-// true. If there is no such request, found is false. Only one page is in memory at a time.
+// FindPending returns the first request that matches q and for which the function named is returns true.
+// If there is no such request, found is false. Only one page is in memory at a time.
 func FindPending(ctx context.Context, desk Desk, q schemas.Query, is func(*schemas.Prompt) bool) (p schemas.Prompt, found bool, err error) {
 	err = desk.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		for i := range page {
@@ -81,9 +80,9 @@ func FindPending(ctx context.Context, desk Desk, q schemas.Query, is func(*schem
 
 // Newest collects the most recently decided requests, from pages of decided requests.
 type Newest struct {
-	Most int                        // the largest number of requests to keep
-	Keep func(*schemas.Prompt) bool // nil keeps every request
-	More bool                       // there were more requests than Most
+	Most int                        // the largest number of requests that Newest keeps
+	Keep func(*schemas.Prompt) bool // reports whether to keep a request; nil keeps every request
+	More bool                       // Newest has dropped requests, because there were more than Most
 
 	found []schemas.Prompt
 }
@@ -98,11 +97,12 @@ func (n *Newest) Add(page []schemas.Prompt) error {
 	return nil
 }
 
-// DecidedBefore reports whether a decided request comes after another one in the order of Newest:
-// its decision is older or, of the same time, its key is greater.
+// DecidedBefore reports whether p was decided before the time at. If p was decided at that time, it
+// reports whether p's key is greater than key.
 func DecidedBefore(p *schemas.Prompt, at time.Time, key string) bool { return newer(p, at, key) > 0 }
 
-// newer returns a negative number if p comes before the other request in the order of Newest.
+// newer compares p with a request that has this key and was decided at the time at. It returns a negative
+// number if p comes first in the order of Newest.
 func newer(p *schemas.Prompt, at time.Time, key string) int {
 	return cmp.Or(at.Compare(p.Decision.DecidedAt), strings.Compare(p.Key(), key))
 }
@@ -110,8 +110,8 @@ func newer(p *schemas.Prompt, at time.Time, key string) int {
 // Prompts returns the kept requests, the newest decision first.
 func (n *Newest) Prompts() []schemas.Prompt { return n.found }
 
-// ListPending returns the text of the reply to the command /pending: the requests that wait for this
-// person on a channel with buttons. now is the broker's time.
+// ListPending returns the reply to the command /pending on a channel with buttons: a list of the requests
+// that wait for the person. now is the broker's time.
 func ListPending(ctx context.Context, desk Desk, person string, now time.Time) (string, error) {
 	open, more, err := Oldest(ctx, desk, schemas.Query{Recipient: person}, MaxListed, nil)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pagesOf returns pages of 10 requests each. Within a page the oldest request is first. The
-// second page contains the oldest requests of all.
+// pagesOf returns n requests in pages of 10. Within a page the oldest request is first, and the second
+// page has the oldest of all.
 func pagesOf(n int) *pages {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	d := &pages{}

@@ -97,9 +97,9 @@ type Desk interface {
 	// request of another connector.
 	Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error)
 
-	// Hold has an effect that depends on p.Op: it reports that a client is present, takes a session's
-	// input lock for the client, or releases that lock. The caller must call Hold again before the
-	// lease ends. Granted is false if the client does not have the lock.
+	// Hold reports that a client is present, takes a session's input lock for the client, or releases the
+	// lock, as p.Op says. The caller must call Hold again before the lease ends. Granted is false if the
+	// client does not have the lock.
 	Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error)
 }
 
@@ -163,7 +163,7 @@ type Reporter interface {
 // retries with backoff. After, Permanent and Unreachable each mean that the channel certainly has not
 // sent the message.
 type Error struct {
-	After       time.Duration // how long the channel asked the worker to wait
+	After       time.Duration // the time for which the channel asked the worker to wait
 	Permanent   bool          // a retry cannot help
 	Unreachable bool          // the channel cannot reach the recipient now, and the worker must not retry
 	Err         error         // the cause, without secrets; may be nil

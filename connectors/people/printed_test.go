@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// On a terminal that folds nothing, the ids and names are one line, and no name of the agent's choice
-// can look like another one of them.
+// On a terminal that folds nothing, the ids and names are one line. A name that the agent chose cannot
+// look like another item of that line.
 func TestPrintedPartsHaveTheIdsInOneLine(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -25,7 +25,7 @@ type Row struct {
 	Group Group
 }
 
-// Paint returns the row after it has passed each styled piece through f.
+// Paint returns the text of the row, after f has changed each piece with a style.
 func (r Row) Paint(f func(payload.Style, string) string) string {
 	var b strings.Builder
 	at := 0
@@ -36,9 +36,8 @@ func (r Row) Paint(f func(payload.Style, string) string) string {
 	return b.String() + r.Text[at:]
 }
 
-// Text returns all Parts of p in the layout for a plain terminal of width columns. If width is 0, it
-// breaks no line; this is for files, and for channels that break lines themselves. now is the broker's
-// time.
+// Text returns all Parts of p in the layout for a plain terminal of width columns. If width is 0, for
+// files and for channels that break lines themselves, Text breaks no line. now is the broker's time.
 func Text(p *schemas.Prompt, now time.Time, width int) string {
 	return Layout(Parts(p, now), width)
 }

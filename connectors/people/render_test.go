@@ -135,7 +135,7 @@ func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 		for _, width := range []int{0, 40, 41, 80, 200} {
 			rows, _, found := strings.Cut(Text(runs(command), now, width), "\n"+captionMark)
 			require.True(t, found)
-			_, rows, found = strings.Cut(rows, "\n") // the headline
+			_, rows, found = strings.Cut(rows, "\n") // rows without the headline
 			require.True(t, found)
 			var shown strings.Builder
 			for row := range strings.SplitSeq(rows, "\n") {
@@ -258,7 +258,7 @@ func TestShortIDs(t *testing.T) {
 }
 
 func TestInputOfAnyKindKeepsItsBytes(t *testing.T) {
-	// nod shows input that does not split into fields as JSON, with escapes.
+	// If input does not split into fields, nod shows it as JSON, with escapes.
 	p := asks("T", schemas.ActionOther, `{"x":{"u":"\u202e","q":"a\"b"}}`)
 	require.True(t, json.Valid(p.Request.ActionDetails))
 	assert.Contains(t, Text(p, now, 0), `"u": "\u202e"`)
@@ -291,8 +291,8 @@ func TestTheCaptionSaysWhoAndWhere(t *testing.T) {
 	assert.Equal(t, "— Claude Code ⟦U+00B7⟧ low risk · app", caption(p, "/src/app").Label)
 }
 
-// The line above the payload names what the call does, to which objects, and where they are. If
-// some objects are outside the project, the line says so beside exactly these.
+// The line above the payload names what the call does, to which objects, and where they are. If some
+// objects are outside the project, the line says so next to these objects only.
 func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
 	const in, out = schemas.PlaceProject, schemas.PlaceOutside
 	target := func(does, name, path string, place schemas.Place) schemas.Target {

@@ -14,8 +14,8 @@ const maxRing = 120
 const Bell = "\a"
 
 // Ring returns the bytes that make a terminal ring and show a notification of new requests. The
-// notification has the text RingText, in the two forms that terminals know (OSC 9 and OSC 777); a
-// terminal ignores a form that it does not know.
+// notification has the text RingText. It comes in the two forms that terminals know (OSC 9 and OSC 777),
+// because a terminal ignores an unknown form.
 func Ring(prompts ...schemas.Prompt) string {
 	if len(prompts) == 0 {
 		return ""
@@ -24,9 +24,9 @@ func Ring(prompts ...schemas.Prompt) string {
 	return Bell + "\x1b]9;" + text + "\a\x1b]777;notify;nod;" + text + "\a"
 }
 
-// RingText returns the text of a notification of new requests. For a single request it names the
-// risk, the agent and the project; for several it only contains their number. It contains nothing
-// of the payload, because a notification may also appear on a locked screen.
+// RingText returns the text of a notification of new requests. For a single request the text names the
+// risk, the agent and the project. For several requests it only contains their number. The text contains
+// nothing of the payload, because a notification may also appear on a locked screen.
 func RingText(prompts ...schemas.Prompt) string {
 	text := fmt.Sprintf("%d requests wait", len(prompts))
 	if len(prompts) == 1 {

@@ -18,10 +18,10 @@ import (
 // The longest runs that are shown unchanged. A mark with the run's length replaces a longer run, so
 // that it cannot push text out of view.
 const (
-	maxGap    = 24 // spaces and tabs in a row
-	maxBreaks = 4  // line breaks in a row
-	maxAccent = 3  // combining marks on one letter
-	maxRTL    = 18 // characters in one ⟦rtl … ltr⟧ mark, which is always on one row
+	maxGap    = 24 // the largest number of spaces and tabs in a row
+	maxBreaks = 4  // the largest number of line breaks in a row
+	maxAccent = 3  // the largest number of combining marks on a letter
+	maxRTL    = 18 // the largest number of characters in a ⟦rtl … ltr⟧ mark, which is always on a single row
 )
 
 const (
@@ -76,8 +76,8 @@ func styledLines(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	return m.lines, m.spans
 }
 
-// visibleASCII returns the length of the ASCII characters without blanks with which s begins.
-// All of them are shown as they are.
+// visibleASCII returns the length of the run of ASCII characters at the start of s. The run has no
+// blanks, and nod shows it unchanged.
 func visibleASCII(s string) int {
 	n := 0
 	for n < len(s) && ' ' < s[n] && s[n] <= '~' {
@@ -86,8 +86,8 @@ func visibleASCII(s string) int {
 	return n
 }
 
-// styleEnd returns the offset at which the style of the byte at an offset ends; end is the
-// length of the text.
+// styleEnd returns the offset up to which the bytes from at have the same style. end is the length of the
+// text.
 func styleEnd(styles []payload.Span, at, end int) int {
 	i, _ := slices.BinarySearchFunc(styles, at, func(s payload.Span, at int) int { return cmp.Compare(s.To, at+1) })
 	switch {
@@ -99,8 +99,8 @@ func styleEnd(styles []payload.Span, at, end int) int {
 	return min(styles[i].To, end)
 }
 
-// quotation returns a text for a Part with Quote: its lines without the ⏎ at their ends,
-// because each line is a row of its own there. Only the last line keeps its ⏎.
+// quotation returns the sanitised lines of a text, for a Part with Quote. Only the last line keeps its ⏎,
+// because each line is a row of its own.
 func quotation(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	all, spans := styledLines(s, styles)
 	for i := range all[:max(0, len(all)-1)] {
@@ -145,8 +145,8 @@ func (m *marker) paint(style payload.Style) {
 	}
 }
 
-// next writes the sanitised form of the character at an offset of the text, or of the run that starts
-// there. It returns the number of bytes of the text that it has handled.
+// next writes the sanitised form of the character at an offset of the text, or of a run of characters
+// that starts there. It returns the number of bytes of text that it has handled.
 func (m *marker) next(at int) int {
 	s := m.text[at:]
 	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
@@ -249,8 +249,8 @@ func (m *marker) counted(s string) {
 	}
 }
 
-// rightToLeft writes the right-to-left text at the start of s as one ⟦rtl … ltr⟧ mark. The Latin
-// letters at both ends of the mark keep the surrounding text in its order on the screen.
+// rightToLeft writes the right-to-left text at the start of s as a ⟦rtl … ltr⟧ mark. The Latin letters at
+// both ends of the mark keep the surrounding text in its order on the screen.
 func (m *marker) rightToLeft(s string) int {
 	m.line.WriteString("⟦rtl ")
 	m.cluster = ""
@@ -302,15 +302,15 @@ func (m *marker) mustMark(r rune, size int) bool {
 		return true
 	}
 	if p, _ := bidi.LookupRune(r); p.Class() == bidi.AN {
-		return true // on a screen, Arabic digits may change places with their neighbours
+		return true // Arabic digits may change places with their neighbours on a screen
 	}
 	return m.looksDifferent(r)
 }
 
-// looksDifferent reports whether r, shown as it is, could mislead: if it looks like another
-// character (U+212A looks like K), changes the character before it (e and U+0301 become é), or is
-// a combining mark without a character before it. It is true for every combining mark that
-// belongs to no particular script, because such marks can be stacked to cover other text.
+// looksDifferent reports whether r could mislead if nod showed it unchanged. It is true if r looks like
+// another character (U+212A looks like K), changes the character before it (e and U+0301 become é), or is
+// a combining mark without a character before it. It is true for every combining mark that belongs to no
+// particular script, because such marks can be stacked to cover other text.
 func (m *marker) looksDifferent(r rune) bool {
 	char := string(r)
 	if !norm.NFC.IsNormalString(char) {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// styledLines writes a run of visible ASCII characters at once, to be fast. For any text around
-// the run and any styles, the result must be the same as if it wrote the characters one by one.
+// styledLines writes a run of visible ASCII characters at once, to be fast. The result must be the same
+// as for single characters, whatever text is around the run and whatever styles it has.
 func TestARunOfCharactersIsShownLikeItsCharacters(t *testing.T) {
 	alphabet := []rune("aaabcXYZ019-_/~  \t\néе́אב⟦⏎\u200b\x01\x7f\u0301\u0430ー\U0001F600")
 	random := rand.New(rand.NewPCG(1, 2))

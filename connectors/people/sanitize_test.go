@@ -168,8 +168,8 @@ func requireVisible(t *testing.T, s string) {
 	}
 }
 
-// requireInOrder fails the test if a screen that reorders right-to-left text would move other letters
-// than those inside one mark.
+// requireInOrder fails the test if a screen that reorders right-to-left text would move letters outside a
+// mark.
 func requireInOrder(t *testing.T, s string) {
 	t.Helper()
 	var p bidi.Paragraph

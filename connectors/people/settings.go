@@ -29,7 +29,7 @@ func OpenSettings[S any, C Carrier](name string, open func(S, *slog.Logger) (C, 
 		}
 		c, err := open(s, log)
 		if err != nil {
-			return nil, err // not c: a nil pointer in an interface is not nil
+			return nil, err // return nil instead of c: an interface with a nil pointer is not nil
 		}
 		return c, nil
 	}
@@ -43,8 +43,8 @@ type Secret struct {
 	What      string // such as "the bot's token"
 }
 
-// CheckSecrets returns an error for the first secret for which neither an environment variable
-// nor a file is set, or both are.
+// CheckSecrets returns an error for the first secret that names neither an environment variable nor a
+// file, or names both.
 func CheckSecrets(all ...Secret) error {
 	for _, s := range all {
 		if (s.Env == "") != (s.File == "") {

@@ -12,7 +12,7 @@ import (
 // StandingText describes a standing answer in sanitised sentences. All channels show the same
 // sentences, in different layouts. A field that does not apply is empty.
 type StandingText struct {
-	ID      string // a prefix of the standing answer's id, which nod revoke accepts
+	ID      string // a prefix of the standing answer's id; nod revoke accepts the prefix
 	Effect  string // the effect, "allow" or "deny"
 	Covers  string // the exact rules or permissions, or the single call
 	Where   string // such as "in session S" or "for agent local, in any session"
@@ -133,8 +133,8 @@ func ScopeAndTerm(g *schemas.StandingAnswer) string {
 	return where + ", for " + schemas.FormatDuration(g.ExpiresAt.Sub(g.CreatedAt))
 }
 
-// UndoHint returns a line with the command that ends the standing answer of d. If d created none, it
-// returns "".
+// UndoHint returns a line with the command that ends the standing answer of d. If d created no standing
+// answer, it returns "".
 func UndoHint(d *schemas.Decision) string {
 	g := d.Grant
 	if g == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The description of a standing answer is one line. For all kinds of standing answers the fields and
-// their order are the same.
+// The description of a standing answer is one line. Every kind of standing answer has the same fields in
+// the same order.
 func TestStandingAnswersAreDescribedInOneLine(t *testing.T) {
 	rules := []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}}
 	given := func(change func(*schemas.StandingAnswer)) *schemas.StandingAnswer {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// tryWithin is the time limit of one attempt to submit an answer, and tryFor that of all
+	// tryWithin is the time limit of one attempt to submit an answer, and tryFor the time limit of all
 	// attempts together. tryPause is the pause between two attempts.
 	tryWithin = 30 * time.Second
 	tryFor    = 10 * time.Minute
@@ -19,12 +19,11 @@ const (
 	recordingAfter = 2 * time.Second
 )
 
-// UntilKnown calls try until it returns no error, for a channel that delivers a press only once: the
-// result of the person's answer is then known. Submitting the same answer twice does no harm. came is
-// the time of the press, which may have waited for earlier ones of the same person. UntilKnown gives up
-// ten minutes after it, or when ctx ends, and returns an error; the channel then shows NotConfirmed. If
-// the result takes longer than two seconds, it calls recording in another goroutine. failed is called
-// with each error.
+// UntilKnown calls try until it returns no error, so that the result of a person's press is known. It is
+// for a channel that delivers a press only once. Repeating try is harmless. UntilKnown gives up ten
+// minutes after came, the time of the press, or when ctx ends. It then returns an error, and the channel
+// shows NotConfirmed. If the result takes longer than two seconds, UntilKnown calls recording in another
+// goroutine. It calls failed with each error.
 func UntilKnown(ctx context.Context, came time.Time, try func(context.Context) error, recording func(), failed func(error)) error {
 	defer After(recordingAfter, recording)()
 	all, cancel := context.WithDeadline(ctx, came.Add(tryFor))
@@ -43,8 +42,8 @@ func UntilKnown(ctx context.Context, came time.Time, try func(context.Context) e
 	}
 }
 
-// Within calls try with the time limit of one attempt, which begins at the time came. If this time has
-// passed already, it does not call try.
+// Within calls try with a context that ends tryWithin after came. If that time has already passed, it
+// does not call try.
 func Within(ctx context.Context, came time.Time, try func(context.Context) error) error {
 	ctx, cancel := context.WithDeadline(ctx, came.Add(tryWithin))
 	defer cancel()
@@ -99,7 +98,7 @@ func FindShown(ctx context.Context, desk Desk, session, id string, b ButtonData)
 	return AsShown(p, b.Waiters), page.Now, err
 }
 
-// CheckRouted returns nil if p is pending and routed to this person. Otherwise the error is the one that
+// CheckRouted returns nil if p is pending and routed to the person. Otherwise it returns the error that
 // an answer of the person would get.
 func CheckRouted(ctx context.Context, desk Desk, p *schemas.Prompt, person string) error {
 	if p.Decision != nil {
@@ -114,7 +113,7 @@ func CheckRouted(ctx context.Context, desk Desk, p *schemas.Prompt, person strin
 }
 
 // After calls f after a time, in another goroutine. stop prevents the call or, if f is running, waits
-// until it has returned. It must be called once.
+// until f has returned. The caller must call stop once.
 func After(d time.Duration, f func()) (stop func()) {
 	done := make(chan struct{})
 	timer := time.AfterFunc(d, func() {

@@ -11,8 +11,7 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// A press that has waited for earlier ones for too long is not submitted, and a command is not carried
-// out.
+// A press that has waited too long behind others is not submitted, and a command is not carried out.
 func TestAnOldPressIsNotSubmitted(t *testing.T) {
 	never := func(context.Context) error { t.Error("it was submitted"); return nil }
 	long := time.Now().Add(-11 * time.Minute)

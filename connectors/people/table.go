@@ -16,9 +16,9 @@ import (
 // minShort is the smallest length of a shortened id.
 const minShort = 8
 
-// ShortIDs returns a prefix of each prompt's id. Within these prompts the prefix is unique. It has at
-// least minShort characters, unless the id is shorter. If another stored record has the same prefix,
-// nod refuses the prefix and decides nothing.
+// ShortIDs returns a prefix of each prompt's id. The prefix is unique among these prompts, and has at
+// least minShort characters, unless the id is shorter. If another stored record has the same prefix, nod
+// refuses the prefix and decides nothing.
 func ShortIDs(prompts []schemas.Prompt) []string {
 	short, order := make([]string, len(prompts)), make([]int, len(prompts))
 	for i := range prompts {
@@ -195,7 +195,7 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 			columns[col].cells = append(columns[col].cells, cell)
 		}
 	}
-	return slices.DeleteFunc(columns, func(c column) bool { // omit these columns if they are empty
+	return slices.DeleteFunc(columns, func(c column) bool { // omit the columns CALLS, VOTES and NEXT if all their cells are empty
 		return (c.title == "CALLS" || c.title == "VOTES" || c.title == "NEXT") && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" })
 	})
 }

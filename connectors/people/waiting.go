@@ -34,7 +34,7 @@ func DeadlineText(p *schemas.Prompt, now time.Time) string {
 	return clock(p.Deadline.In(now.Location()), now)
 }
 
-// recipientTime returns now in the time zone of the prompt's recipient, if the settings name one.
+// recipientTime returns now in the time zone of the prompt's recipient, if the settings name that zone.
 func recipientTime(p *schemas.Prompt, now time.Time) time.Time {
 	if p.Zone == "" {
 		return now
@@ -88,9 +88,9 @@ func votesPart(p *schemas.Prompt) []Part {
 	return []Part{{Label: "Votes", Lines: []string{VotesText(p)}}}
 }
 
-// VotesText returns the votes so far of a request that several people must allow, such as "1 of 2:
-// Ann; one denial ends it". Votes for different options are listed by option. For any other request it
-// returns "".
+// VotesText returns the votes so far of a request that several people must allow, such as "1 of 2: Ann;
+// one denial ends it". It lists votes for different options by option. For a request that one person
+// decides, it returns "".
 func VotesText(p *schemas.Prompt) string {
 	if p.VotesNeeded < 2 {
 		return ""

@@ -16,9 +16,9 @@ type Wakeup struct {
 	ID, Session string
 	Project     string // the name of the project's directory; may be empty
 	Risk        schemas.Risk
-	Title       string // one line
-	Text        string // the title's details, one or two lines
-	Link        string // the session's page in the web inbox
+	Title       string // the title, in one line
+	Text        string // details of the title, in one or two lines
+	Link        string // the address of the session's page in the web inbox
 	Outcome     schemas.Outcome
 	Deadline    time.Time
 }
@@ -46,8 +46,8 @@ func NewWakeup(p *schemas.Prompt, web string) Wakeup {
 	return w
 }
 
-// ending describes an outcome in one line. It omits the words of the person who decided and the
-// rule of a lasting answer, because both can quote the payload.
+// ending describes an outcome in one line. It omits the words of the person who decided, and the rule of
+// a lasting answer, because these words and this rule can quote the payload.
 func ending(o schemas.Outcome) string {
 	switch o {
 	case schemas.Allowed:

@@ -46,9 +46,9 @@ func UTF16(s string) int {
 	return n
 }
 
-// Fits reports whether the whole text is within limit. measure returns the length of a text in
-// the unit of the channel, such as UTF16 or utf8.RuneCountInString. If the text does not fit, the
-// channel must not offer to allow the request. It may offer to deny it, and to show it elsewhere.
+// Fits reports whether the whole text is within limit. measure returns the length of a text in the unit
+// of the channel, such as UTF16 or utf8.RuneCountInString. If the text does not fit, the channel must not
+// offer to allow the request. The channel may offer to deny the request, and to show it elsewhere.
 func Fits(text string, limit int, measure func(string) int) bool {
 	return measure(text) <= limit
 }

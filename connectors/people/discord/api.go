@@ -27,7 +27,7 @@ const (
 // api calls Discord's HTTP API. The token is in a header, and in no URL or error.
 type api struct {
 	*webapi.Client
-	base  string // without a trailing slash
+	base  string // the server's address, without a trailing slash
 	token string
 }
 
@@ -45,7 +45,7 @@ func newAPI(base, token string) (*api, error) {
 // The codes of Discord's errors to which nod reacts in a special way.
 const (
 	unknownMessage      = 10008
-	alreadyAcknowledged = 40060 // of an interaction
+	alreadyAcknowledged = 40060 // an interaction was already acknowledged
 )
 
 // The codes of Discord's errors, grouped by how nod reacts to them:
@@ -60,8 +60,8 @@ var (
 		50278: true, // cannot send messages to this user, because they share no server with the bot
 	}
 	limitErrors = map[int]bool{
-		20028: true, // the channel's write rate
-		30046: true, // too many edits of messages older than one hour
+		20028: true, // the write rate of the channel is exceeded
+		30046: true, // a message older than one hour was edited too often
 		40003: true, // private conversations are opened too fast
 		40062: true, // the resource is rate limited
 	}
@@ -71,9 +71,9 @@ var (
 type apiError struct {
 	method string
 	status int
-	code   int // 0 if Discord sent none
+	code   int // 0 if Discord sent no code
 	detail string
-	after  time.Duration // the time to wait; 0 if Discord did not say
+	after  time.Duration // the time to wait; 0 if Discord named no time
 }
 
 func (f *apiError) Error() string {
@@ -81,7 +81,7 @@ func (f *apiError) Error() string {
 	if f.code != 0 {
 		text = fmt.Sprintf("discord %s: error %d", f.method, f.code)
 	}
-	if f.detail != "" && f.status != http.StatusUnauthorized { // Discord's text only repeats the status
+	if f.detail != "" && f.status != http.StatusUnauthorized { // the detail only repeats the status
 		text += ", " + f.detail
 	}
 	switch {
@@ -117,9 +117,9 @@ func isCode(err error, code int) bool {
 	return errors.As(err, &f) && f.code == code
 }
 
-// call makes a call and decodes the reply into out, which may be nil. Its errors are *people.Error
-// or, after ctx has ended, ctx's own. If a call timed out, Discord may have executed it. The errors
-// name the call by what.
+// call makes a call and decodes the reply into out, which may be nil. Its errors are *people.Error or,
+// after ctx has ended, ctx's own, and contain what, a name of the call. If a call timed out, Discord may
+// have executed it.
 func (a *api) call(ctx context.Context, what, method, path string, body, out any) error {
 	hop, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

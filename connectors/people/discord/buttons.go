@@ -10,12 +10,12 @@ import (
 const (
 	maxLabel = 80  // the largest length of a button's label, in characters
 	maxID    = 100 // the largest length of a custom_id, in characters
-	// maxButton is the largest length of a button's data within a custom_id, in bytes. It has no
+	// maxButton is the largest length of a button's data within a custom_id, in bytes. The data has no
 	// room for the request's name, which is in the message.
 	maxButton = 64
 	perRow    = 5 // the largest number of buttons in a row
-	// maxButtons is the largest number of buttons in a message. With their rows and the text, they
-	// are fewer than the 40 components that Discord allows.
+	// maxButtons is the largest number of buttons in a message. The buttons, their rows and the text stay
+	// below Discord's limit of 40 components.
 	maxButtons = 30
 )
 
@@ -24,7 +24,6 @@ func offer(p *schemas.Prompt) people.Offer {
 	return people.Offer{Prompt: p, Whole: fitsWhole(p), MaxLabel: maxLabel, MaxInput: maxWords}
 }
 
-// buttons returns the buttons under a pending prompt.
 func buttons(p *schemas.Prompt) []component { return rows(p, pressID{}, offer(p).Buttons()) }
 
 // rows arranges buttons in rows. The parameter in is the custom_id of all buttons without the button's
@@ -51,10 +50,10 @@ func styleOf(b people.Button) int {
 	return styleGrey
 }
 
-// The kinds of a pressID. Those of modals are the kinds of people.Dialog.
+// The kinds of a pressID for buttons. The kinds for modals are those of people.Dialog.
 const (
-	inMessage = ""     // a button under the message of the question
-	inMenu    = "more" // a button in the menu with the other answers
+	inMessage = ""     // the button is under the message of the question
+	inMenu    = "more" // the button is in the menu with the other answers
 )
 
 // pressID is the custom_id of a button or a modal. A button or modal that is not under the message of
@@ -62,7 +61,7 @@ const (
 type pressID struct {
 	kind   string
 	origin string // the id of the question's message
-	repeat bool   // that message may be in the chat twice
+	repeat bool   // the question may be in the chat twice
 	button people.ButtonData
 }
 

@@ -12,7 +12,7 @@ import (
 
 const (
 	commandName = "nod"
-	commandText = "text" // the option with the text after the command's name
+	commandText = "text" // the name of the command's option that contains the text
 )
 
 // command is the slash command of the bot.
@@ -36,7 +36,7 @@ func nodCommand() command {
 	}
 }
 
-// registerCommand makes the command /nod known to Discord, unless it is known already.
+// registerCommand makes the command /nod known to Discord, unless Discord already knows it.
 func (c *Carrier) registerCommand(ctx context.Context) error {
 	var app struct {
 		ID string `json:"id"`
@@ -92,7 +92,6 @@ func withLink(text string) string {
 	return "<" + first + ">\n" + said(rest)
 }
 
-// listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context) error {
 	list, err := people.ListPending(ctx, h.desk, h.person, h.now)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 const (
 	// wordsField is the custom_id of the text field of a modal.
 	wordsField = "words"
-	// maxWords is the largest text of a field with several lines, and maxWord that of one with one
-	// line, in characters.
+	// maxWords is the largest text of a field with several lines, in characters. maxWord is the largest
+	// text of a field with one line.
 	maxWords = 4000
 	maxWord  = 200
 )
@@ -30,7 +30,7 @@ func step(p *schemas.Prompt, action string, in pressID) (r response, ok bool) {
 	return response{respondModal, question(d, in)}, ok
 }
 
-// question returns a modal with a text field. Discord labels the button that sends it.
+// question returns a modal with a text field. Discord itself labels the button that sends the text.
 func question(d people.Dialog, id pressID) modal {
 	m := modal{CustomID: id.String(), Title: d.Title}
 	if d.Kind == people.AskEdit {
@@ -51,8 +51,9 @@ func question(d people.Dialog, id pressID) modal {
 	return m
 }
 
-// menu returns the message, for the person who pressed alone, with the answers for which one press in
-// the chat is not enough. It describes each answer completely. If not all answers fit, it says so.
+// menu returns the message with the answers for which one press in the chat is not enough. Only the
+// person who pressed sees the message. It describes each answer completely. If not all answers fit, it
+// says so.
 func menu(offer people.Offer, in pressID) (m outgoing, ok bool) {
 	names := bold("Session:") + " " + code(offer.SessionID) + "\n" + bold("Request:") + " " + code(offer.PendingID)
 	left := "More answers do not fit here: " + code("nod show "+offer.PendingID) + "\n"
@@ -71,12 +72,12 @@ func menu(offer people.Offer, in pressID) (m outgoing, ok bool) {
 	return whisper(strings.Join(append(texts, names), "\n"), rows(offer.Prompt, in, all)...), len(texts) > 0
 }
 
-// whisper returns a message that only the person sees to whom nod responds.
+// whisper returns a message that only the person who acted sees.
 func whisper(text string, below ...component) outgoing {
 	return outgoing{Flags: flagEphemeral | flagComponentsV2, Components: append([]component{textBlock(text)}, below...)}
 }
 
-// faultText returns the reply to a text in a modal that is no answer. It repeats the text, because
+// faultText returns the reply to an invalid text from a modal. The reply repeats the text, because
 // Discord has closed the modal.
 func faultText(fault, words string) string {
 	text := escape("Nothing changed. "+fault) + " Press the button again."

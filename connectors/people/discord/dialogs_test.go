@@ -38,7 +38,7 @@ func TestAnInputWithHiddenCharactersIsNotEdited(t *testing.T) {
 	w.NotContains(m.Buttons[len(m.Buttons)-1].Label, "More")
 }
 
-// A person answers a question that needs a text in a modal.
+// If a question needs a text as its answer, a person enters the text in a modal.
 func TestAQuestionIsAnsweredInWords(t *testing.T) {
 	w := newWorld(t, func(p *schemas.Prompt) {
 		p.Request.Kind, p.Request.ActionDetails = schemas.KindQuestion, []byte(`{"question":"Which port?"}`)
@@ -76,8 +76,8 @@ func TestTheCodeWordIsEnteredInAModal(t *testing.T) {
 	}
 }
 
-// No text of the agent becomes markup, a mention or a link, neither in the message nor in the menu nor
-// in the notification; the in-memory Discord refuses such a message.
+// No text of the agent becomes markup, a mention or a link, neither in the message nor in the menu nor in
+// the notification. The in-memory Discord refuses a message that contains one of these.
 func TestTextOfTheAgentIsInert(t *testing.T) {
 	for _, hostile := range []string{
 		"@everyone <@123> <#1> <t:1:R> </nod:1> <:a:1> [ok](https://evil.example) https://evil.example *b* _i_ ~~s~~ ||x|| `c` \\* ¯\\_(ツ)_/¯",

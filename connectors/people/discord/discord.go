@@ -34,8 +34,8 @@ import (
 
 const defaultBase = "https://discord.com/api/v10"
 
-// Carrier implements people.Carrier for one Discord bot. If several workers share the bot, Discord
-// sends each press to all of them, and one of them handles it.
+// Carrier implements people.Carrier for one Discord bot. If several workers share the bot, Discord sends
+// each press to all of them, and one worker handles the press.
 type Carrier struct {
 	api   *api
 	log   *slog.Logger
@@ -103,8 +103,8 @@ func (c *Carrier) send(ctx context.Context, person string, m outgoing) (sent, er
 	return s, err
 }
 
-// chat returns the channel of a person's private conversation with the bot. It opens the conversation
-// if there is none.
+// chat returns the channel of a person's private conversation with the bot. If there is no conversation,
+// it opens a conversation.
 func (c *Carrier) chat(ctx context.Context, person string) (string, error) {
 	if !isID(person) {
 		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a Discord user id: write /nod to the bot for the id to put under approvers, or use nod pair discord", person)}
@@ -154,7 +154,7 @@ func (c *Carrier) edit(ctx context.Context, channel, id string, p *schemas.Promp
 	return c.api.call(ctx, "edit message", http.MethodPatch, "/channels/"+channel+"/messages/"+id, promptMessage(p, below), nil)
 }
 
-// promptMessage returns the message that shows p, with these components below the text.
+// promptMessage returns the message that shows p. The components below come after the text.
 func promptMessage(p *schemas.Prompt, below []component) outgoing {
 	return outgoing{Flags: flagComponentsV2, Components: append([]component{textBlock(promptText(p, time.Now()))}, below...)}
 }

@@ -57,8 +57,8 @@ func (r *rig) menu(user, about string) (m discordtest.Message, open bool) {
 	return m, false
 }
 
-// Read lists the texts that a person saw. While a menu or a modal is open, the message under which
-// it was opened has its text and buttons instead of its own.
+// Read lists the texts that a person saw. While a menu or a modal is open, the message under which it was
+// opened has the text and the buttons of the menu or modal instead of its own.
 func (r *rig) Read(user string) (all []peopletest.Message) {
 	looks := map[string]peopletest.Message{}
 	for _, m := range r.Chat(user) {

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 )
 
-// The in-memory Discord of these tests serves discord.js too: it has the forms that this library expects.
+// discord.js works with the in-memory Discord, because its messages have the form of Discord's.
 func TestDiscordJSWorksWithTheFake(t *testing.T) {
 	if os.Getenv("NOD_DISCORD_TEST_NPM") == "" {
 		t.Skip("it needs npm and the network: NOD_DISCORD_TEST_NPM=1 go test ./connectors/people/discord -run DiscordJS")

@@ -37,23 +37,24 @@ const (
 	closeTokenRefused    = 4004
 	closeInvalidSequence = 4007
 	closeSessionTimedOut = 4009
-	closeInvalidShard    = 4010 // this code and those up to closeLast: another try fails too
+	closeInvalidShard    = 4010 // after the codes from here to closeLast, another attempt fails too
 	closeLast            = 4014
 )
 
-// closeToResume is the code with which nod closes a connection whose session it resumes over another
-// one. The codes 1000 and 1001 would end the session.
+// closeToResume is the code with which nod closes a connection to resume the session over another
+// connection. The codes 1000 and 1001 would end the session.
 const closeToResume = 4000
 
 const (
 	// maxEvent is the largest message of the gateway in bytes.
 	maxEvent = 4 << 20
-	// writeWithin is the time limit of a write, and greetWithin that of the gateway's first message.
+	// writeWithin is the time limit of a write. greetWithin is the time limit of the gateway's first
+	// message.
 	writeWithin = 10 * time.Second
 	greetWithin = 30 * time.Second
-	// A connection that ends within shortFor, or cannot be opened, is short. Before the n-th connection
-	// after a short one, Run waits n-1 times resumePause. After maxShort short ones in a row, Run gives
-	// the session up and returns.
+	// A connection is short if it ends within shortFor or cannot be opened. After each further short
+	// connection in a row, Run waits resumePause longer before the next. After maxShort short connections
+	// in a row, Run gives the session up and returns.
 	shortFor    = time.Minute
 	maxShort    = 5
 	resumePause = 500 * time.Millisecond
@@ -61,17 +62,17 @@ const (
 
 // session contains what nod needs to continue the gateway's events over another connection.
 type session struct {
-	id      string // empty before the first connection
+	id      string // empty before the first connection of a session
 	address string
-	seq     int64 // the number of the last event
+	seq     int64 // the number of the session's last event
 }
 
-// Run receives presses, sent modals and commands. It handles those of one person one after another. If
-// a connection ends, Run continues the session over another one.
+// Run receives presses, sent modals and commands. It handles those of one person one after another. If a
+// connection ends, Run continues the session over another connection.
 //
-// nod responds to a press when it has handled it, or acknowledges it after ackWithin. If Discord has
-// told the person before that the press failed, it does not count. If nod cannot be reached, Run submits
-// the answer again later, and tells the person the result.
+// nod responds to a press when it has handled the press, or acknowledges the press after ackWithin. A
+// press does not count if Discord has already told the person that it failed. If nod cannot be reached,
+// Run submits the answer again later, and tells the person the result.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	address, err := c.gatewayAddress(ctx)
 	if err != nil {
@@ -154,8 +155,8 @@ type conn struct {
 	acked atomic.Bool // Discord has replied to the last heartbeat
 }
 
-// connect opens a connection and handles its events until it ends. It continues the session s, or
-// begins one if s is empty. It empties s if the session cannot be resumed.
+// connect opens a connection and handles its events until the connection ends. It continues the session
+// s, or begins one if s is empty. If the session cannot be resumed, connect empties s.
 func (c *Carrier) connect(ctx context.Context, work *people.Lanes, handle func(*interaction), address string, s *session) error {
 	if s.id != "" {
 		address = s.address
@@ -180,7 +181,7 @@ func (c *Carrier) connect(ctx context.Context, work *people.Lanes, handle func(*
 	if ctx.Err() != nil {
 		code = websocket.StatusNormalClosure
 	}
-	work.Go(func() { _ = conn.Close(code, "") }) // waits for the other side; fails if the connection is broken
+	work.Go(func() { _ = conn.Close(code, "") }) // Close waits for the other side; it fails if the connection is broken
 	if ended {
 		err = errors.New("no reply to a heartbeat")
 	}
@@ -222,7 +223,7 @@ func (c *Carrier) dial(ctx context.Context, address string) (*conn, time.Duratio
 	}
 	e, err := next(hop, ws)
 	if err != nil || e.Op != opHello || json.Unmarshal(e.Data, &hello) != nil || hello.Interval < 1 {
-		_ = ws.CloseNow() // fails if the connection is broken
+		_ = ws.CloseNow() // CloseNow fails if the connection is broken
 		return nil, 0, &people.Error{Err: errors.New("discord gateway: the server did not begin with its heartbeat interval")}
 	}
 	return &conn{Conn: ws}, time.Duration(hello.Interval) * time.Millisecond, nil
@@ -257,15 +258,15 @@ func (c *conn) say(ctx context.Context, op int, data any) error {
 }
 
 func (c *conn) heartbeat(ctx context.Context) error {
-	var seq any // null before the first event
+	var seq any // JSON null before the first event
 	if n := c.seq.Load(); n > 0 {
 		seq = n
 	}
 	return c.say(ctx, opHeartbeat, seq)
 }
 
-// beat sends heartbeats. It calls end if Discord does not reply to one, for example after this machine
-// was asleep.
+// beat sends heartbeats. It calls end if Discord does not reply to a heartbeat, for example after this
+// machine was asleep.
 func (c *conn) beat(ctx context.Context, every time.Duration, end context.CancelFunc) {
 	c.acked.Store(true)
 	wait := time.NewTimer(time.Duration(rand.Float64() * float64(every))) // Discord asks for a random delay before the first heartbeat

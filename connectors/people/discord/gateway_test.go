@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a connection ends, nod continues the session over another one, and gets the presses of the
-// meantime.
+// If a connection ends, nod continues the session over another connection, and gets the presses that came
+// in between.
 func TestASessionIsResumed(t *testing.T) {
 	for name, end := range map[string]func(*world){
 		"asked":   func(w *world) { w.Reconnect() },
@@ -48,7 +48,7 @@ func TestAFailedPressDoesNotCount(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	w.Drop(0)
-	w.presses(m, "✅ Allow once") // fails at once, because no connection is open
+	w.presses(m, "✅ Allow once") // the press fails at once, because no connection is open
 	w.Command(ann, "thaw", false)
 	w.told(discordtest.NoResponse)
 	w.waits(func() bool { return w.count("Nothing changed: nod could not take this in time") == 2 })
@@ -58,8 +58,8 @@ func TestAFailedPressDoesNotCount(t *testing.T) {
 	w.told("Allowed once")
 }
 
-// slow is a desk that submits no answer before it is released, and marks no interaction before marks
-// is closed.
+// slow is a desk. It submits an answer only after a receive from answers, and marks an interaction only
+// after marks is closed.
 type slow struct {
 	*peopletest.SingleDesk
 	answers, marks chan struct{}
@@ -79,7 +79,7 @@ func (d *slow) MarkHandled(ctx context.Context, id string, until time.Time) (boo
 	}
 }
 
-// A press is acknowledged in time even if an earlier one of the same person still waits for nod.
+// A press is acknowledged in time even if an earlier press of the same person still waits for nod.
 func TestAPressBehindAnotherOneIsAcknowledged(t *testing.T) {
 	w := newWorld(t)
 	desk := &slow{w.desk, make(chan struct{}), make(chan struct{})}
@@ -96,8 +96,7 @@ func TestAPressBehindAnotherOneIsAcknowledged(t *testing.T) {
 	w.Zero(w.count(discordtest.NoResponse))
 }
 
-// While nod cannot be reached, no worker knows whether it handles a press alone. The person still gets
-// each reply once.
+// While nod cannot be reached, two workers handle the same press. The person still gets each reply once.
 func TestTwoWorkersWithoutNodReplyOnce(t *testing.T) {
 	w := newWorld(t)
 	desk := &slow{w.desk, make(chan struct{}), make(chan struct{})}
@@ -112,7 +111,7 @@ func TestTwoWorkersWithoutNodReplyOnce(t *testing.T) {
 	close(desk.marks)
 	w.told("Allowed once")
 	w.waits(func() bool { return len(w.question().Buttons) == 0 })
-	w.Command(ann, "pending", false) // each worker handles the interactions of one person in order
+	w.Command(ann, "pending", false) // a worker handles the interactions of one person in order
 	w.told("1 waiting")
 	w.Equal(1, w.count(people.Recording))
 	w.Equal(1, w.count("Allowed once"), "%v", w.Server.Read(ann))
@@ -122,14 +121,14 @@ func TestTwoWorkersWithoutNodReplyOnce(t *testing.T) {
 func TestADeadConnectionIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.Deafen(20*time.Millisecond, true)
-	w.Reconnect() // the new connection has the short interval, and gets no replies
+	w.Reconnect() // the new connection has the short interval, and its heartbeats get no replies
 	ended := make(chan error, 1)
 	go func() { ended <- w.stopped() }()
 	require.ErrorContains(t, <-ended, "no reply to a heartbeat", "after several short connections in a row")
 	w.Equal(1, w.Sessions(), "each connection resumed the session")
 }
 
-// A living connection is kept, because Discord gets its heartbeats.
+// nod keeps a connection whose heartbeats Discord receives and answers.
 func TestHeartbeatsKeepAConnection(t *testing.T) {
 	w := newWorld(t)
 	w.Deafen(5*time.Millisecond, false)
@@ -188,7 +187,7 @@ func TestOneWorkerHandlesAPress(t *testing.T) {
 	w.told("Denied")
 	w.Command(ann, "thaw", false)
 	w.told("Thawed")
-	w.Command(ann, "pending", false) // each worker handles the interactions of one person in order
+	w.Command(ann, "pending", false) // a worker handles the interactions of one person in order
 	w.told("1 waiting")
 	w.stop()
 	w.Len(w.desk.Answers(), 1)

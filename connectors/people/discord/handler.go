@@ -14,15 +14,15 @@ import (
 const (
 	// sayTimeout is the time limit of calls to Discord that only inform a person.
 	sayTimeout = 5 * time.Second
-	// ackWithin is the time after which nod acknowledges a press even if it has not handled it yet.
-	// Without a response within 3 s, Discord tells the person that the interaction failed. After an
-	// acknowledgement nod can open no modal.
+	// ackWithin is the time after which nod acknowledges a press that it has not handled yet. Without a
+	// response within 3 s, Discord tells the person that the interaction failed. After an acknowledgement
+	// nod can open no modal.
 	ackWithin = 1500 * time.Millisecond
 	// handledFor is how long nod remembers the id of a handled interaction.
 	handledFor = time.Hour
 )
 
-// unknown is the error for a request that does not exist, or that this person may not see.
+// unknown is the error for a request that does not exist, or that the person who acts may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles one interaction: a press of a button, a sent modal or a command.
@@ -34,19 +34,19 @@ type handler struct {
 	message string    // the message of the question; empty for a command
 	repeat  bool      // the question may be in the chat twice
 	mine    bool      // this worker handles the interaction
-	unsure  bool      // another worker may handle it too
-	came    time.Time // when the interaction came
-	now     time.Time // the broker's time after the first query; before it, this machine's time
+	unsure  bool      // another worker may handle the interaction too
+	came    time.Time // the time at which the interaction came
+	now     time.Time // the broker's time or, before the first query, this machine's time
 
-	mu  sync.Mutex // held during the response, because a follow-up must not reach Discord before it
+	mu  sync.Mutex // held during the response, because Discord must get the response before a follow-up
 	ack ack
 
 	telling sync.Mutex // held during each reply, so that the notice "recording" does not follow the outcome
-	replied bool       // the person has got a reply
+	replied bool       // the person has already got a reply
 }
 
-// receive handles an interaction in the lane of its person. nod acknowledges it ackWithin after it has
-// come, even if an earlier one of the same person still takes time.
+// receive handles an interaction in the lane of its person. If an earlier interaction of the person takes
+// long, nod still acknowledges this interaction after ackWithin.
 func (c *Carrier) receive(ctx context.Context, desk people.Desk, work *people.Lanes, i *interaction) {
 	now := time.Now()
 	h := &handler{Carrier: c, desk: desk, i: i, person: i.person(), came: now, now: now}
@@ -61,7 +61,7 @@ func (c *Carrier) receive(ctx context.Context, desk people.Desk, work *people.La
 	}
 }
 
-// handle handles the interaction. If handling it panics, the person reads that the answer is not
+// handle handles the interaction. If the handling panics, the person reads that the answer is not
 // confirmed, or Discord tells the person that the interaction failed.
 func (h *handler) handle(ctx context.Context) {
 	defer func() {
@@ -94,7 +94,8 @@ func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) e
 	}
 }
 
-// once carries out a command at most once, and only if Discord has not told the person that it failed.
+// once carries out a command at most once. It does nothing if Discord has told the person that the
+// command failed.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
 	err := people.Within(ctx, h.came, h.ifMine(func(ctx context.Context) error {
 		if !h.accepted(ctx) {
@@ -118,9 +119,9 @@ func (h *handler) ifMine(handle func(context.Context) error) func(context.Contex
 	}
 }
 
-// claim sets mine if this worker is the first one that marks the interaction as handled. If the result
-// of an earlier attempt is unknown, the mark may be this worker's own. The worker then handles the
-// interaction in any case, because it does no harm to submit an answer twice.
+// claim sets mine if this worker is the first to mark the interaction as handled. If the result of an
+// earlier attempt is unknown, the mark may be this worker's own. The worker then sets mine too, because
+// it does no harm to submit an answer twice.
 func (h *handler) claim(ctx context.Context) error {
 	dedupe, durable := h.desk.(people.Deduper)
 	if h.mine || !durable {
@@ -250,7 +251,7 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 		return err
 	}
 	decides := before == nil && p.Decision != nil
-	if !decides || !h.unsure || h.state() != ackElsewhere { // otherwise another worker may say the same, and the message shows it
+	if !decides || !h.unsure || h.state() != ackElsewhere { // else another worker may say the same, and the message shows the outcome
 		h.tell(ctx, reply)
 	}
 	h.showOutcome(ctx, p)

@@ -14,7 +14,7 @@ const (
 	ackOpen      ack = iota // nod has not responded
 	ackAccepted             // Discord has accepted nod's response
 	ackElsewhere            // another worker has responded
-	ackRefused              // Discord has told the person that the interaction failed, or nod does not know whether it has
+	ackRefused              // Discord has told the person that the interaction failed, or may have
 )
 
 func (h *handler) state() ack {
@@ -23,10 +23,10 @@ func (h *handler) state() ack {
 	return h.ack
 }
 
-// accepted reports whether the interaction counts: Discord has accepted a response to it, so that the
-// person does not read that it failed. nod gets interactions also after that, for example if its
-// connection was interrupted. accepted acknowledges the interaction if nod has not responded yet, and
-// tells the person if it does not count.
+// accepted reports whether the interaction counts. It counts if Discord has accepted a response, so that
+// the person does not read that the interaction failed. If nod has not responded yet, accepted
+// acknowledges the interaction. If the interaction does not count, for example because it came late after
+// an interruption, accepted tells the person.
 func (h *handler) accepted(ctx context.Context) bool {
 	h.acknowledge(ctx)
 	if h.state() != ackRefused {
@@ -74,15 +74,15 @@ func (h *handler) tell(ctx context.Context, text string) { h.reply(ctx, whisper(
 // onMenu reports whether the message of the interaction is the menu.
 func (h *handler) onMenu() bool { return h.i.Message != nil && h.i.Message.Flags&flagEphemeral != 0 }
 
-// reply shows a message only to this person: as the response to the interaction, or after it. In the
-// menu, it replaces the menu.
+// reply shows a message only to this person, as the response to the interaction or after it. If the
+// person pressed in the menu, the message replaces the menu.
 func (h *handler) reply(ctx context.Context, m outgoing) {
 	h.telling.Lock()
 	defer h.telling.Unlock()
 	h.replied = true
 	first := response{respondMessage, m}
 	if h.onMenu() {
-		first = response{respondUpdate, visible(m)} // the menu has the flag already, and an edit cannot set it
+		first = response{respondUpdate, visible(m)} // an edit cannot set the flag, which the menu already has
 	}
 	if h.respond(ctx, first) {
 		return
@@ -90,7 +90,7 @@ func (h *handler) reply(ctx context.Context, m outgoing) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
 	err := h.follow(ctx, m)
-	if err != nil { // an interaction's token is valid for 15 minutes, and only after a response
+	if err != nil { // the interaction's token is invalid: it is valid for 15 minutes, and only after a response
 		_, err = h.send(ctx, h.person, visible(m))
 	}
 	if err != nil {
@@ -98,14 +98,14 @@ func (h *handler) reply(ctx context.Context, m outgoing) {
 	}
 }
 
-// visible returns a message without the flag that only one person sees it.
+// visible returns a message without flagEphemeral, the flag that only one person sees the message.
 func visible(m outgoing) outgoing {
 	m.Flags &^= flagEphemeral
 	return m
 }
 
-// follow shows a message after the response. The acknowledgement of a command or of a press in the menu
-// promised to change a message.
+// follow shows a message after the response. After a command or a press in the menu, it edits the message
+// that the acknowledgement promised to change.
 func (h *handler) follow(ctx context.Context, m outgoing) error {
 	if h.onMenu() || h.i.Type == isCommand {
 		return h.api.call(ctx, "edit response", http.MethodPatch, h.hook()+"/messages/@original", visible(m), nil)
@@ -121,8 +121,8 @@ func (h *handler) add(ctx context.Context, m outgoing) error {
 // hook returns the path of the calls that follow the response.
 func (h *handler) hook() string { return "/webhooks/" + h.i.Application + "/" + h.i.Token }
 
-// tellRecording tells the person that their answer is being recorded, unless they have already got a
-// reply, or another worker may tell them.
+// tellRecording tells the person that their answer is being recorded. It does nothing if the person has
+// already got a reply, or if another worker may tell the person.
 func (h *handler) tellRecording(ctx context.Context) {
 	h.telling.Lock()
 	defer h.telling.Unlock()

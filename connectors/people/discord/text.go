@@ -25,16 +25,16 @@ const (
 	maxAlert = 150
 )
 
-// The first line of a message that may be the second one about the same request. repeatEnded
-// replaces repeated when the request is decided.
+// The first lines of a message that may be the second one about the same request: repeated while the
+// request is pending, and repeatEnded after its decision.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
 )
 
-// special replaces what Discord reads as Markdown, a mention, an emoji or a link anywhere in a line.
-// afterSpecial matches escaped colons that need no escape, because nothing follows them, and lineStart
-// what Discord reads as Markdown at the beginning of a line.
+// special escapes the characters that Discord reads as Markdown, a mention, an emoji or a link anywhere
+// in a line. afterSpecial matches an escaped colon that needs no escape, because nothing follows it.
+// lineStart matches what Discord reads as Markdown at the beginning of a line.
 var (
 	special      = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "|", `\|`, "<", `\<`, "[", `\[`, "@", `\@`, ":", `\:`)
 	afterSpecial = regexp.MustCompile(`(?m)\\:(\s|$)`)
@@ -42,8 +42,8 @@ var (
 	lineStart    = regexp.MustCompile(`(?m)^(\s*\d*)([-#+>.])`)
 )
 
-// escape makes a text safe where Discord reads Markdown: Discord shows every character as it is, and
-// nothing becomes a link, a mention, a list or an emoji.
+// escape makes a text safe where Discord reads Markdown. Discord then shows every character as it is, and
+// makes no links, mentions, lists or emoji.
 func escape(s string) string {
 	s = afterSpecial.ReplaceAllString(special.Replace(s), ":$1")
 	return lineStart.ReplaceAllString(invite.ReplaceAllString(s, `$1\.$2`), `$1\$2`)
@@ -71,8 +71,8 @@ const fence = "```"
 // bar begins each line of a quoted text. Without it, Discord would cut empty lines from a box.
 const bar = "│ "
 
-// box formats lines of the agent as boxes of code. A line that contains the end of a box is escaped
-// between two boxes.
+// box formats lines of the agent as boxes of code. A line with the fence would end a box, so it is
+// escaped and stands between two boxes.
 func box(all []string) string {
 	var out, open []string
 	flush := func() {

@@ -39,12 +39,12 @@ type outgoing struct {
 	Components []component `json:"components,omitempty"`
 	Mentions   mentions    `json:"allowed_mentions"`
 	// Nonce identifies a new message. If EnforceNonce is set and the bot has sent a message with this
-	// nonce in the last minutes, Discord sends none and returns the earlier one.
+	// nonce in the last minutes, Discord sends no new message and returns the earlier one.
 	Nonce        string `json:"nonce,omitempty"`
 	EnforceNonce bool   `json:"enforce_nonce,omitempty"`
 }
 
-// mentions says which mentions in a message have an effect. Its zero value means none.
+// mentions says which mentions in a message have an effect. In its zero value, no mention has an effect.
 type mentions struct {
 	Parse [0]string `json:"parse"`
 }
@@ -81,7 +81,7 @@ const (
 // The types of responses to an interaction.
 const (
 	respondMessage  = 4 // send a message
-	respondThinking = 5 // show that a message follows
+	respondThinking = 5 // tell the person that a message follows
 	respondNothing  = 6 // acknowledge a press
 	respondUpdate   = 7 // replace the message with the pressed button
 	respondModal    = 9 // open a modal
@@ -100,7 +100,6 @@ type sent struct {
 	Components []component `json:"components"`
 }
 
-// text returns the text of a message of nod.
 func (m *sent) text() string {
 	var all []string
 	for _, c := range m.Components {

@@ -26,7 +26,7 @@ type world struct {
 	carrier people.Carrier
 	desk    *peopletest.SingleDesk
 	stop    func()
-	stopped func() error // waits for Run's error
+	stopped func() error // waits until Run has ended, and returns its error
 }
 
 func newWorld(t *testing.T, change ...func(*schemas.Prompt)) *world {
@@ -51,7 +51,7 @@ func (w *world) runsOn(desk people.Desk) (c people.Carrier, stop func(), stopped
 	return c, cancel, func() error { <-ended; return err }
 }
 
-// ends stops the carrier, and waits until Discord knows it.
+// ends stops the carrier, and waits until Discord notices.
 func (w *world) ends() {
 	w.t.Helper()
 	w.stop()
@@ -123,7 +123,7 @@ func (w *world) told(text string) {
 	w.waits(func() bool { return w.count(text) > 0 })
 }
 
-// count returns the number of texts with a text that Ann has read.
+// count returns how many of the texts that Ann has read contain text.
 func (w *world) count(text string) (n int) {
 	for _, r := range w.Server.Read(ann) {
 		if strings.Contains(r.Text, text) {

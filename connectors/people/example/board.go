@@ -76,7 +76,7 @@ func (b *Board) Fail(err *people.Error) {
 func (b *Board) signal() {
 	select {
 	case b.left <- struct{}{}:
-	default: // no second value is needed: b.left already contains one
+	default: // b.left already contains a value, so no second value is needed
 	}
 }
 
@@ -130,8 +130,8 @@ func (b *Board) about(id string) string {
 	return ""
 }
 
-// next returns the oldest slip. If there is none, it waits for one. The slip stays on the board until
-// the caller calls done.
+// next returns the oldest slip. If there is no slip, it waits for a slip. The slip stays on the board
+// until the caller calls done.
 func (b *Board) next(ctx context.Context) (Slip, error) {
 	for {
 		b.mu.Lock()

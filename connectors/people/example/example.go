@@ -77,7 +77,7 @@ func note(p *schemas.Prompt) Note {
 	}
 	for _, o := range p.Request.Options {
 		once := o.Kind == schemas.AllowOnce && whole || o.Kind == schemas.RejectOnce
-		if once { // A person chooses a lasting allow or denial in two steps. This board has only one step, so it offers neither.
+		if once { // A lasting allow or denial takes two steps. This board has only one step, so it offers no lasting answers.
 			n.Choices = append(n.Choices, Choice{o.Kind, p.Digest + ":" + o.OptionID})
 		}
 	}
@@ -142,7 +142,7 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 // purpose, but possibly much later.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
-	_ = c.board.rewrite(id, note(&p)) // after an error, the next slip under this note tries again
+	_ = c.board.rewrite(id, note(&p)) // if the edit fails, the next slip under the note tries again
 }
 
 // read returns the answer on a slip. The slip must contain one of the choices on p's note, or a yes or

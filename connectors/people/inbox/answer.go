@@ -13,14 +13,14 @@ import (
 
 const answerTimeout = 15 * time.Second
 
-// The size of the smallest terminal on which a user can allow a request. people.Layout would make rows
-// that are too wide for a narrower terminal.
+// The size of the smallest terminal on which a user can allow a request. For a narrower terminal,
+// people.Layout makes rows that are too wide.
 const (
 	minHeight = 10
 	minWidth  = 40
 )
 
-// answer is the user's choice. answerTo converts it to one schemas.Answer for each request.
+// answer is the user's choice. answerTo converts the choice to one schemas.Answer for each request.
 type answer struct {
 	allows bool
 	choice int // the number of the choice, from 1; 0 means allow once or deny
@@ -37,8 +37,8 @@ type answeredMsg struct {
 	err      error
 }
 
-// allowBarrier returns the reason why the user cannot allow the requests of the top view now. It
-// returns "" if the user can.
+// allowBarrier returns the reason why the user cannot allow the requests of the top view now. If the user
+// can allow them, the reason is "".
 func (m *model) allowBarrier() string {
 	v := m.top()
 	items := pending(m.itemsOf(v))
@@ -59,15 +59,15 @@ func (m *model) allowBarrier() string {
 		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].showsRequests() { // this view shows the requests in full, so the user need not have read the views below it
+		if m.views[n].showsRequests() { // this view shows the requests in full, so the views below it need not be read
 			break
 		}
 	}
 	return ""
 }
 
-// itemBarrier returns the reason why the user cannot allow one request on this screen. It returns ""
-// if the user can.
+// itemBarrier returns the reason why the user cannot allow one request on this screen. If the user can
+// allow it, the reason is "".
 func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
 	case !once && m.textView().kind != choose && i.Request.Kind != schemas.KindQuestion:
@@ -80,8 +80,8 @@ func (m *model) itemBarrier(i *item) string {
 	return ""
 }
 
-// readBarrier returns the reason why the user has not seen all rows of a view that must be seen
-// before an allow. It returns "" if the user has.
+// readBarrier returns the reason why the user has not seen all rows of a view that must be seen before an
+// allow. If the user has seen them, the reason is "".
 func (v *view) readBarrier() string {
 	switch {
 	case v.takesText():

@@ -221,7 +221,7 @@ func TestAnInputLockIsTakenAgainAfterAnOutage(t *testing.T) {
 }
 
 // If nod's reply to a lock is lost, nod may have granted the lock. The screen therefore releases the
-// lock, again and again until that succeeds.
+// lock, and repeats this until the release succeeds.
 func TestALockWhoseReplyIsLostIsLeft(t *testing.T) {
 	lost := func(t *testing.T) *rig {
 		r := newRig(t, 100, 50)

@@ -45,10 +45,9 @@ func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea
 	}
 }
 
-// refresh queries the selected request. The screen thereby gets updates that it missed, learns
-// the difference between this machine's clock and the broker's, and notices if nod is
-// unreachable. If no request is selected, refresh queries any pending request, for the last
-// purpose alone.
+// refresh queries the selected request. The screen thereby gets updates that it missed, learns the
+// difference between this machine's clock and the broker's, and notices if nod is unreachable. If no
+// request is selected, refresh queries any pending request, only to notice if nod is unreachable.
 func (m *model) refresh() tea.Cmd {
 	if m.refreshing {
 		return nil

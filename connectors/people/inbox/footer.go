@@ -159,7 +159,8 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 // maxVerdict is the width of the longest text that verdict returns, in columns.
 const maxVerdict = 40
 
-// verdict returns a text for the footer: the y key allows the request, or the reason why it does not.
+// verdict returns a text for the footer. It says that the key y allows the request, or why the key does
+// not.
 func verdict(v *view, open []*item, barred string) string {
 	question := isQuestion(open)
 	unseen := slices.ContainsFunc(open, func(i *item) bool { return len(i.Unseen) > 0 })

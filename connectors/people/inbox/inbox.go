@@ -24,7 +24,7 @@ type Options struct {
 	UserID          string          // the user id, on the terminal connector, of the person who answers
 	ClientID        string          // the id with which this screen acquires input locks
 	Note            string          // a text that the screen always shows; may be empty
-	Rings           bool            // ring the terminal for new requests while its user is away; see people.Ring
+	Rings           bool            // ring the terminal for new requests while the user is away; see people.Ring
 }
 
 // Screen is the inbox on one terminal.
@@ -41,13 +41,13 @@ func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 	return &Screen{m, tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())}
 }
 
-// Show sends a version of a request to the screen. Any goroutine may call it. Before Run it blocks
-// until Run starts; after Run it does nothing.
+// Show sends a version of a request to the screen. Any goroutine may call Show. A call before Run blocks
+// until Run starts; a call after Run has no effect.
 func (s *Screen) Show(p schemas.Prompt) { s.program.Send(shownMsg{p}) }
 
-// Run shows the inbox until its user closes it or the context ends. It then releases the input lock.
-// When the user closes the inbox, Run waits until nod has replied to the answers. If the user closes
-// it once more, or the context ends in the meantime, Run returns an error about the unconfirmed
+// Run shows the inbox until its user closes it or the context ends. It then releases the input lock. If
+// the user closes the inbox, Run waits until nod has replied to the answers. If the user closes the inbox
+// a second time, or the context ends, Run stops waiting and returns an error about the unconfirmed
 // answers.
 func (s *Screen) Run() error {
 	_, err := s.program.Run()
@@ -57,7 +57,7 @@ func (s *Screen) Run() error {
 		return errors.New("an answer is not confirmed: look at its request with nod show before you answer anew")
 	case errors.Is(err, tea.ErrProgramPanic):
 		return fmt.Errorf("the inbox broke down, please report it: %w", err)
-	case errors.Is(err, tea.ErrProgramKilled): // ctx has ended
+	case errors.Is(err, tea.ErrProgramKilled): // ctx has ended before the user closed the inbox
 		return nil
 	case err != nil:
 		return fmt.Errorf("show the inbox on this terminal: %w", err)

@@ -16,7 +16,7 @@ type keyGuard struct {
 	after  scheduler
 	effect string // a text that changes when the effect of a key changes
 	armed  bool
-	count  int // number of delays so far; when the latest one ends, keys have an effect again
+	count  int // the number of delays so far; when the latest delay ends, keys have an effect again
 	since  time.Time
 }
 

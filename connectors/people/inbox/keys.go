@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// press handles one key. Keys that move, scroll and close always work. press ignores keys that answer,
-// or that open a view with answers, for a moment after the screen has changed: the user may have meant
-// such a key for the previous screen.
+// press handles a key. Keys that move, scroll and close always work. For a moment after the screen has
+// changed, press ignores keys that answer or that open a view with answers, because the user may have
+// meant such a key for the previous screen.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	m.news = ""
@@ -49,8 +49,8 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	return m.runKey(name)
 }
 
-// ready reports whether a key may answer: keys have an effect (see keyGuard), and the user has
-// pressed this key and is not still holding it down from before.
+// ready reports whether a key may answer. Keys must have an effect (see keyGuard), and the user must have
+// pressed the key anew instead of still holding it down.
 func (m *model) ready(key tea.KeyPressMsg) bool { return m.guard.armed && !key.IsRepeat }
 
 // move moves the selection or scrolls the text. It returns false for any other key.
@@ -104,7 +104,7 @@ func (m *model) runKey(name string) tea.Cmd {
 	case name == "y" && v.kind == choose:
 		c := choices(&items[0].Prompt)[v.choice]
 		return m.sendAnswers(answer{allows: c.option.Kind.Allows(), choice: v.choice + 1})
-	case name == "y" && isQuestion(items): // a yes is no answer to a question
+	case name == "y" && isQuestion(items): // a yes does not answer a question
 	case name == "y":
 		return m.sendAnswers(answer{allows: true, said: people.Utterance{Word: people.Yes}})
 	case v.kind == choose:

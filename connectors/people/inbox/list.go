@@ -42,9 +42,9 @@ func (b *requestList) position(i *item) int {
 	return at
 }
 
-// apply stores a version of a request. It ignores a version that is older than the stored one,
-// and never replaces a decided version by a pending one. If this version ends a listed request,
-// apply returns the request's item.
+// apply stores a version of a request. It ignores a version that is older than the stored version, and
+// never replaces a decided version by a pending version. If the new version ends a listed request, apply
+// returns the request's item.
 func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	i := b.items[p.Key()]
 	switch {

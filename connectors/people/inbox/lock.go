@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The screen renews its input lock at the interval renewEvery. It stops if its window has lost
-// the focus, or if the user has not typed or pasted anything for the time thereFor.
+// The screen renews its input lock at the interval renewEvery. It stops renewing the lock if its window
+// has lost the focus, or if the user has not typed or pasted anything for the time thereFor.
 const (
 	renewEvery  = 5 * time.Second
 	thereFor    = 60 * time.Second
@@ -21,7 +21,7 @@ const (
 // inputLock is the state of the input lock. The lock is for one session.
 type inputLock struct {
 	wanted  string // the session whose lock the user wants; may be empty
-	held    string // the session whose lock this screen possibly has: the screen has requested the lock and not released it, and nod has not refused it
+	held    string // the session whose lock this screen may have: the screen has requested the lock and not released it, and nod has not refused it
 	granted bool   // nod's last reply has granted the lock of the session in held
 	calling bool
 	renewed time.Time
@@ -66,7 +66,7 @@ func (m *model) syncLock() tea.Cmd {
 	return m.changeLock(schemas.PresenceLock, want)
 }
 
-// renewLock does the same as syncLock, and also renews the lock if that is due.
+// renewLock does the same as syncLock, and also renews the lock if the renewal is due.
 func (m *model) renewLock() tea.Cmd {
 	if cmd := m.syncLock(); cmd != nil {
 		return cmd
@@ -77,8 +77,8 @@ func (m *model) renewLock() tea.Cmd {
 	return m.changeLock(schemas.PresenceLock, m.lock.held) // if the lock's lease has ended, this call acquires the lock again
 }
 
-// changeLock requests or releases the lock of a session. It treats a requested lock as held before nod
-// replies: if the reply is lost, nod may have granted the lock, and the screen must release it.
+// changeLock requests or releases the lock of a session. A requested lock counts as held before nod
+// replies. If the reply is lost, nod may have granted the lock, and the screen must release it.
 func (m *model) changeLock(op schemas.PresenceOp, session string) tea.Cmd {
 	m.lock.calling, m.lock.renewed, m.lock.held = true, m.clock(), session
 	if op == schemas.PresenceLeave {

@@ -16,7 +16,7 @@ import (
 // Messages to the model from other sources than the terminal.
 type (
 	shownMsg struct{ prompt schemas.Prompt } // nod has sent a version of a request
-	tickMsg  struct{}                        // a second has passed
+	tickMsg  struct{}                        // a second has passed since the last tick
 )
 
 // model is the screen's state. Only Update changes it.
@@ -32,7 +32,7 @@ type model struct {
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // the outcome of the last request that ended while it was not on the screen
+	news          string // the outcome of the last request that ended out of view
 
 	skew       time.Duration // the broker's time minus this machine's time
 	skewKnown  bool

@@ -93,7 +93,7 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 func TestKeysAreInertAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
-		r.types("y") // before the first request has arrived
+		r.types("y") // the first request has not arrived yet
 	}
 	r.asks(runs("1", "ls"))
 	r.types("y", "n", "r", "s")
@@ -101,12 +101,12 @@ func TestKeysAreInertAfterAChange(t *testing.T) {
 	r.says("y once")
 
 	stale := r.m.guard.count
-	r.types("y") // too soon: the delay starts anew
+	r.types("y") // pressed too soon, so the delay starts again
 	r.hears(armMsg{stale})
 	r.types("y")
 	r.Empty(r.said())
 
-	r.at = r.at.Add(3 * inert) // the program was stuck, so it may not have read all typed keys
+	r.at = r.at.Add(3 * inert) // the program was stuck, so it may not have read all keys that the user typed
 	r.hears(armMsg{r.m.guard.count})
 	r.types("y")
 	r.Empty(r.said())
@@ -178,7 +178,7 @@ func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
 			r.presses("y", "n", "enter", "y")
 			r.Empty(r.said())
-			p.Revision += 99 // a newer version of the request, but without the decision
+			p.Revision += 99 // this newer version lacks the decision
 			r.hears(shownMsg{p})
 			r.says("⛔ Denied")
 			r.saysNot("n deny")

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// page is a text that may be longer than the screen. It records how many rows, counted from the
-// first one without a gap, have been visible.
+// page is a text that may be longer than the screen. It records how many rows from the first one on have
+// been visible, without a gap.
 type page struct {
 	id    string // the layoutID of the text in rows
 	rows  []string
@@ -32,8 +32,8 @@ func (p *page) setRows(rows []string, width int) {
 	*p = page{rows: rows, drawn: rows, need: len(rows), width: width, draws: drawable(rows, width)}
 }
 
-// setLayout sets the page's rows with their colours. The user must see all rows up to the last
-// essential one before allowing the request.
+// setLayout sets the page's rows with their colours. The user must see all rows up to the last essential
+// row before allowing the request.
 func (p *page) setLayout(layout []people.Row, width int) {
 	rows, drawn, need := make([]string, len(layout)), make([]string, len(layout)), 0
 	for i, row := range layout {
@@ -84,9 +84,9 @@ func drawable(rows []string, width int) bool {
 	})
 }
 
-// drawableBy reports whether a terminal with room columns can draw row completely. The function
-// decode measures characters: there is one for terminals that support grapheme clusters, and one
-// for those that do not.
+// drawableBy reports whether a terminal with room columns can draw row completely. The function decode
+// measures characters, either as terminals with support for grapheme clusters do, or as terminals without
+// it do.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

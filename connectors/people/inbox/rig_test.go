@@ -172,11 +172,10 @@ func (r *rig) saysNot(texts ...string) {
 // said returns the answers that the desk received.
 func (r *rig) said() []schemas.Answer { return r.desk.answers }
 
-// runs returns a request to run a command.
 func runs(id, command string) schemas.Prompt {
 	details, err := json.Marshal(map[string]string{"command": command, "cwd": "/home/ann/app"})
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	return prompt(id, schemas.Request{
 		Kind: schemas.KindToolCall, ToolName: "Bash", Title: "Bash", ActionType: schemas.ActionCommand, ActionDetails: details,

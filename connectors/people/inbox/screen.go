@@ -97,9 +97,9 @@ func (m *model) title() string {
 	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
 }
 
-// listRows returns the rows of the list around the selected request, at least one. The list gets
-// the rows of the screen that the text of the selected request leaves free. If the text leaves no
-// row free, or if the request has ended, the list gets a quarter of the rows.
+// listRows returns the rows of the list around the selected request, at least one row. The list gets the
+// rows of the screen that the text of the selected request leaves free. If the text leaves no row free,
+// or if the request has ended, the list gets a quarter of the rows.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (m *model) listRows(room int) []string {
 	rows := room - m.views[0].page.need
 	if more := room - len(m.views[0].page.rows); more > 0 {
 		rows = more
-	} else if rows > 0 { // the essential rows fit on the screen; others may be out of view
+	} else if rows > 0 { // the essential rows fit on the screen; other rows may be out of view
 		rows = max(1, min(rows, room/4))
 	}
 	if rows < 1 || !m.requests.current().open() {

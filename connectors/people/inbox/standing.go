@@ -159,9 +159,9 @@ func (m *model) standingKeys() (all []key) {
 	return append(all, key{"esc", "back"})
 }
 
-// standingEffect returns a text that changes when the key x gets another effect: the standing answer
-// that the key would end, and whether a revocation is running. keyEffect uses this text in the list of
-// standing answers.
+// standingEffect returns a text that changes when the key x gets another effect. The text names the
+// standing answer that the key would end, and says whether a revocation is running. keyEffect uses the
+// text in the list of standing answers.
 func (m *model) standingEffect() string {
 	if g := m.selectedStanding(); g != nil {
 		return fmt.Sprint(g.GrantID, m.standing.busy)

@@ -56,7 +56,7 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r.saysNot("@network")
 	r.presses("x")
 	r.says("Forgotten: the denial of the same Bash call again: rm -rf build", "Standing answers · 1", "▸ allow Bash(make)", "x revoke")
-	r.types("x") // too soon after the key's effect has changed
+	r.types("x") // pressed too soon after a change, so the key has no effect
 	r.Zero(l.all[0].RevokedAt)
 	r.presses("x")
 	r.says("Revoked: Bash(make)", "Nothing is allowed or denied beyond one call.")

@@ -17,7 +17,7 @@ const (
 	full                     // the whole text of one request
 	exact                    // the input of one request, exactly as its agent sent it
 	batch                    // a group of identical requests
-	choose                   // choosing an answer other than allow once and deny once; the view shows one of them at a time
+	choose                   // choosing an answer other than allow once and deny once; the view shows one such answer at a time
 	reason                   // typing the reason for a denial
 	word                     // typing the code word for an allow
 	words                    // typing the answer to a question
@@ -148,7 +148,7 @@ func (m *model) text(v *view, items []*item) []people.Part {
 		return combineParts(all)
 	}
 	parts := partsOf(p)
-	if v.kind == browse { // the key v shows the rest of the text
+	if v.kind == browse { // on the screen with the list, the key v shows the rest of the text
 		parts = slices.DeleteFunc(parts, func(part people.Part) bool { return part.Group == people.Rest })
 	}
 	return parts
@@ -163,12 +163,12 @@ type choice struct {
 	option schemas.Option
 }
 
-// choices returns the choices of a request. The first ones allow it for the session by one of the
-// rules that nod can store. The options other than allow once and deny once follow.
+// choices returns the choices of a request. The first choices allow the request for the session, by a
+// rule that nod can store. The options other than allow once and deny once follow.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
-	question := p.Request.Kind == schemas.KindQuestion // the answers of a question have digits of their own, except an option that the agent itself remembers, which needs two steps
-	if p.Request.Kind == schemas.KindToolCall && may { // an allowed permission lasts for the session anyway
+	question := p.Request.Kind == schemas.KindQuestion // each answer has a digit of its own, except one that the agent remembers, which takes two steps
+	if p.Request.Kind == schemas.KindToolCall && may { // an allowed permission lasts for the session without a rule
 		for n := range p.Remember {
 			all = append(all, choice{schemas.ScopeSession, n, once})
 		}

@@ -71,7 +71,8 @@ func (w witness) seen(rows []string, from int) int {
 	return from
 }
 
-// No keys, here random ones, allow a request before the terminal has shown all its essential rows.
+// No sequence of keys allows a request before the terminal has shown all its essential rows. The test
+// presses random keys.
 func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 	tries := 4
 	if testing.Short() {
@@ -129,7 +130,7 @@ func TestAllowIsPossibleOnceTheLastRowWasShown(t *testing.T) {
 					r.presses("y")
 					r.Empty(r.said())
 					r.presses("space")
-					if len(command) > 10_000 { // checking every page of such a long command would be slow
+					if len(command) > 10_000 { // checking every page of a long command would be slow
 						for range 40 {
 							r.types("space")
 							shown.look(r)
@@ -180,8 +181,8 @@ func TestRowsAreDrawnUnchanged(t *testing.T) {
 	require.False(t, drawable([]string{"a" + strings.Repeat("\u0915\u094d", 40) + "\u200b"}, 20))
 }
 
-// A write of a file that is there already can be allowed only after its whole text was on the screen,
-// although the diff above it is short.
+// A user can allow a write of an existing file only after its whole text was on the screen, although the
+// diff above the text is short.
 func TestTheWholeTextOfAWriteMustBeShown(t *testing.T) {
 	r := newRig(t, 80, 24)
 	details, err := json.Marshal(map[string]string{"file_path": "/app/a.txt", "content": strings.Repeat("kept\n", 60) + "added\n"})
@@ -242,7 +243,7 @@ func TestAChangedRequestCountsAsUnread(t *testing.T) {
 	r.presses("home")
 	read()
 
-	p.Revision = 3 // only the revision changes, not the text
+	p.Revision = 3 // the revision changes, but not the text
 	r.asks(p)
 	r.says("y once")
 }
@@ -287,8 +288,8 @@ func FuzzTheScreenShowsOnlySanitisedText(f *testing.F) {
 					t.Fatalf("%U is drawn", c)
 				}
 			}
-			// The only escape sequences are those for colours, bold, faint, underlined and reversed
-			// text.
+			// The screen contains no escape sequences but those for colours, bold, faint, underlined and
+			// reversed text.
 			for _, rest := range strings.Split(r.m.draw(), "\x1b")[1:] {
 				if !strings.HasPrefix(rest, "[") || strings.Trim(rest[1:strings.IndexByte(rest, 'm')], "01234567;") != "" {
 					t.Fatalf("an escape is drawn: %.20q", rest)

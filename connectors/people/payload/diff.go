@@ -18,9 +18,8 @@ const (
 	Add    Op = '+'
 )
 
-// Line is one line of a diff. Text includes the line break, unless the line is the last one and
-// has none. If the edit replaces a line by another, Words marks the words in which the two
-// differ.
+// Line is one line of a diff. Text includes the line break, unless the line is the last one and has none.
+// If the edit replaces a line by another line, Words marks the words in which the two lines differ.
 type Line struct {
 	Op    Op
 	Text  string
@@ -39,10 +38,10 @@ func Diff(before, after string) (lines []Line) {
 	return append(lines, Kept(before[at:])...)
 }
 
-// Kept returns the lines of a text that stays.
+// Kept returns the lines of a text that an edit does not change.
 func Kept(text string) []Line { return appendLines(nil, Keep, text) }
 
-// Replace returns the lines of a text that another text replaces, and the lines of the other one.
+// Replace returns the lines of a diff in which the text added replaces the text removed.
 func Replace(removed, added string) []Line {
 	lines := appendLines(nil, Remove, removed)
 	middle := len(lines)
@@ -63,9 +62,8 @@ func appendLines(lines []Line, op Op, text string) []Line {
 // maxWords is the largest length in bytes of a line in which Diff marks words.
 const maxWords = 2000
 
-// compareWords marks the words that differ between a removed line and the added line that
-// replaces it. If they are more than half of either line, it marks nothing, because so many marks
-// would distract.
+// compareWords marks the words that differ between a removed line and the added line that replaces it. If
+// more than half of either line differs, it marks nothing, because so many marks would distract.
 func compareWords(old, new *Line) {
 	if len(old.Text) > maxWords || len(new.Text) > maxWords || !utf8.ValidString(old.Text) || !utf8.ValidString(new.Text) {
 		return
@@ -83,8 +81,8 @@ func compareWords(old, new *Line) {
 	}
 }
 
-// paintWords gives a style to text[from:to], extended to whole words at both ends, but not to the
-// line break.
+// paintWords gives a style to text[from:to], without the line break. If the range begins or ends inside a
+// word, paintWords extends it to the whole word.
 func paintWords(styles []Style, text string, from, to int, style Style) {
 	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 	if from < to {

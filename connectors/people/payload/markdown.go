@@ -12,8 +12,8 @@ var (
 	inline   = regexp.MustCompile("`[^`]+`|\\*\\*[^*]+\\*\\*|__[^_]+__")
 )
 
-// Markdown returns the styles of a text in Markdown: headings, bold words, code, the marks of
-// lists and quotations. It only gives styles to the text; a link remains plain text.
+// Markdown returns the styles of a text in Markdown: headings, bold words, code, the marks of lists and
+// quotations. A link remains plain text.
 func Markdown(text string) []Span {
 	styles := make([]Style, len(text))
 	at, closing := 0, "" // closing is the fence that ends the current block of code

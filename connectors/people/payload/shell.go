@@ -6,13 +6,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The largest size of a command line that gets colours. Parsing a larger one could be slow.
+// The largest size of a command line that gets colours. Parsing a larger command line could be slow.
 const (
-	maxCommand = 32 << 10 // in bytes
-	maxNesting = 200      // the number of opening brackets
+	maxCommand = 32 << 10 // the largest length, in bytes
+	maxNesting = 200      // the largest number of opening brackets
 )
 
-// Shell returns the styles of a Bash command line. If the line does not parse, there are none.
+// Shell returns the styles of a Bash command line. If the line does not parse, the result is empty.
 func Shell(src string) []Span {
 	if len(src) > maxCommand || strings.Count(src, "(")+strings.Count(src, "{")+strings.Count(src, "`")+strings.Count(src, "[") > maxNesting {
 		return nil

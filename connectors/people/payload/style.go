@@ -6,13 +6,13 @@ package payload
 // Style is the meaning of a piece of a payload.
 type Style string
 
-// The styles.
+// The styles of the pieces of a payload.
 const (
 	Plain       Style = ""
 	Command     Style = "command"      // the name of a program
 	Flag        Style = "flag"         // an option of a program
 	Quoted      Style = "quoted"       // a string, or the text of a heredoc
-	Variable    Style = "variable"     // an expansion
+	Variable    Style = "variable"     // an expansion of the shell, such as $HOME
 	Operator    Style = "operator"     // a pipe, a redirection, a separator of commands
 	Comment     Style = "comment"      // a comment, or punctuation that is not important
 	Key         Style = "key"          // a field's name in JSON
@@ -22,7 +22,7 @@ const (
 	AddedWord   Style = "added-word"   // a word that an edit adds to a line
 	RemovedWord Style = "removed-word" // a word that an edit removes from a line
 	Faint       Style = "faint"        // text that a person need not read first
-	RiskLow     Style = "risk-low"     // a risk in a caption
+	RiskLow     Style = "risk-low"     // a low risk in a caption
 	RiskMedium  Style = "risk-medium"
 	RiskHigh    Style = "risk-high" // a high risk, or a risk that this version does not know
 	Mark        Style = "mark"      // a mark that nod puts in place of a deceptive character
@@ -35,8 +35,8 @@ type Span struct {
 	Style    Style
 }
 
-// spans combines neighbouring bytes of the same style to spans. styles contains one style for
-// each byte. There are no spans for bytes without a style.
+// spans combines neighbouring bytes of the same style to spans. styles contains a style for each byte.
+// Bytes without a style get no span.
 func spans(styles []Style) (all []Span) {
 	for from := 0; from < len(styles); {
 		to := from + 1

@@ -2,8 +2,9 @@ package payload
 
 import "strings"
 
-// URL returns the style of the host in an address. The host follows the scheme and, if the address
-// contains one, the login. It ends before the path. The host decides which server the call reaches.
+// URL returns the style of the host in an address, because the host decides which server the call
+// reaches. The host follows the scheme and, if the address contains a login, the login. The host ends
+// before the path.
 func URL(text string) []Span {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {

@@ -40,9 +40,8 @@ func deniedWithReason(s *stage) {
 	s.Equal(reason, d.Message)
 }
 
-// agentRemembers requires that a person needs two presses to choose an option that the agent
-// itself applies to later calls. Before the second one, the person must read the meaning of the
-// option.
+// agentRemembers requires that a person needs two presses to choose an option that the agent itself
+// applies to later calls. The person must read the meaning of the option before the second press.
 func agentRemembers(s *stage) {
 	r := call("git status")
 	r.Options = append(schemas.DefaultOptions(),
@@ -141,7 +140,7 @@ func late(s *stage) {
 	}
 }
 
-// unclear lists texts that must not answer a question, even as a reply to its message.
+// unclear lists texts that must not answer a question, even as a reply to the question's message.
 var unclear = []string{
 	"yes please", "yes, but not in production", "not yes", "no yes", "yes no", "do not approve", "don't", "disallow",
 	"allow", "approve", "ok", "ye", "y", "yess", "yes.", "yes!", "yes 7F3K", "YES SIR", "yes\nno", "y e s", "уes", "ｙｅｓ", "yes\u200b",
@@ -152,13 +151,13 @@ func words(s *stage) {
 	p, _, m := s.shown("make")
 	for _, text := range unclear {
 		if strings.TrimSpace(text) == "" {
-			continue // no channel sends an empty text
+			continue // the channels send no empty text
 		}
 		reply := s.says(Ann, Act{Message: m.ID, Say: text})
 		s.NotContains(reply, "Allowed", "%q", text)
 		s.pending(p)
 	}
-	s.says(Ann, Act{Say: "yes"}) // a text that is not a reply to a message
+	s.says(Ann, Act{Say: "yes"}) // Ann writes yes without replying to a message
 	s.pending(p)
 	s.says(Mallory, Act{Of: Ann, Message: m.ID, Say: "yes"})
 	s.pending(p)

@@ -52,12 +52,12 @@ func wordsWithCode(s *stage) {
 			continue
 		}
 		if word, rest, _ := strings.Cut(said, " "); word == "no" && strings.HasPrefix(rest, code) {
-			continue // a denial with a reason
+			continue // this text denies with a reason
 		}
 		reply := s.says(Ann, Act{Say: said})
 		s.NotContains(reply, "Allowed", "%q", said)
 		s.pending(p)
-		reply = s.says(Ann, Act{Message: m.ID, Say: said}) // in reply to the question
+		reply = s.says(Ann, Act{Message: m.ID, Say: said}) // Ann writes the text in reply to the question
 		s.NotContains(reply, "Allowed", "%q", said)
 		s.pending(p)
 	}
@@ -65,8 +65,8 @@ func wordsWithCode(s *stage) {
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 }
 
-// foreignCode requires that a code works only for its own recipient and its own request, and that
-// an answer with it covers only the number of calls that its message showed.
+// foreignCode requires that a code works only for its own recipient and its own request. An answer with
+// the code must cover only the number of calls that the code's message showed.
 func foreignCode(s *stage) {
 	p, _, m := s.shown("make")
 	q := s.desk.ask(call("make test"), Bob)

@@ -17,7 +17,7 @@ type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
 	count     int
-	back      chan struct{} // nil while nod is reachable; while it is not, a channel that come closes
+	back      chan struct{} // nil while nod is reachable; otherwise a channel that the method come closes
 	conflicts int
 	handled   map[string]bool // the messages that were marked as handled
 	reports   []schemas.Delivery
@@ -49,7 +49,7 @@ func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	}
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	e := &entry{Prompt: schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: uint64(d.count), Agent: "local",
@@ -88,7 +88,6 @@ func (d *desk) now(p schemas.Prompt) schemas.Prompt {
 	return p
 }
 
-// counts sets the number of identical calls that wait for the answer to a request.
 func (d *desk) counts(p schemas.Prompt, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +95,7 @@ func (d *desk) counts(p schemas.Prompt, n int) {
 	e.Waiters, e.Waiting = n, n
 }
 
-// remembers sets the rules that a lasting answer to a request can store. It returns them.
+// remembers sets and returns the rules that a lasting answer to a request can store.
 func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reach {
 	d.mu.Lock()
 	defer d.mu.Unlock()

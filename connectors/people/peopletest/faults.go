@@ -36,8 +36,8 @@ func faults(s *stage) {
 	}
 }
 
-// sameError requires that err tells the worker to retry as want does. fault is the fault that
-// caused err.
+// sameError requires that err tells the worker to retry or wait in the same way as want. fault is the
+// fault that caused err.
 func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.t.Helper()
 	var e *people.Error
@@ -96,10 +96,10 @@ func endedPrompt(s *stage) {
 	s.Empty(m.Choices)
 }
 
-// unknownMessage shows a question in two messages, and gives the worker only the Ref of the second.
-// This can happen if nod's stores were restored from an older copy. Ann answers the first message.
-// If the request is pending, her answer must count. If it is decided, the channel must show her the
-// outcome. In both cases the first message must lose its buttons.
+// unknownMessage shows a question in two messages, and gives the worker only the Ref of the second
+// message. This can happen if nod's stores were restored from an older copy. Ann answers the first
+// message. If the request is pending, her answer must count. If the request is decided, the channel must
+// show her the outcome. The first message must lose its buttons in either case.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")
@@ -179,7 +179,7 @@ func apart(s *stage) {
 }
 
 func cancelled(s *stage) {
-	s.stop() // waits until Run has returned
+	s.stop() // stop waits until Run has returned
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.carrier.Run(ctx, s.desk) }()

@@ -47,21 +47,21 @@ func (f Features) declared() map[feature]bool {
 	}
 }
 
-// absences contains, for each feature, the test that fails if a channel has the feature without
-// declaring it. Unkept and Kept need none, because every channel has exactly one of them.
+// absences contains, for each feature, the test that fails if a channel has the feature without declaring
+// it. Unkept and Kept need no such test, because every channel has exactly one of the two.
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,
 	codes:        noCodes,
 	edits:        noEdits,
 	reasons:      noReasons,
-	scopes:       nothingUnseen, // this test fails if a person can give a lasting answer
+	scopes:       nothingUnseen, // nothingUnseen fails if a person can give a lasting answer
 	agentOptions: nothingUnseen,
 }
 
 func runAbsences(t *testing.T, features Features, stage func(*testing.T) *stage) {
 	for name, declared := range features.declared() {
-		if absences[name] != nil && !declared && !(features.Outgoing && (name == scopes || name == agentOptions)) { // no such test for an outgoing channel: it has neither buttons nor replies for a lasting answer
+		if absences[name] != nil && !declared && !(features.Outgoing && (name == scopes || name == agentOptions)) { // an outgoing channel needs no test for lasting answers: it has neither buttons nor replies
 			t.Run("without "+string(name), func(t *testing.T) {
 				t.Parallel()
 				absences[name](stage(t))
@@ -83,7 +83,7 @@ func noButtons(s *stage) {
 
 func noReplies(s *stage) {
 	p, _, m := s.shown("make")
-	if s.features.Codes { // a person can write texts
+	if s.features.Codes { // a channel with codes takes texts, but must ignore a yes without the code
 		s.says(Ann, Act{Message: m.ID, Say: "yes"})
 	} else {
 		s.False(s.Does(Ann, Act{Message: m.ID, Say: "yes"}), undeclared)

@@ -29,13 +29,13 @@ type Person interface {
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question offers other rules than that of UnseenPrompt.
+// Offering is a Person whose question does not offer the rules of UnseenPrompt, but those of Offered.
 type Offering interface {
 	Offered() []schemas.Reach
 }
 
-// Pressable is a button or a key. Chooses means that pressing it never sends an answer by itself.
-// The suite then never tries it as the last press.
+// Pressable is a button or a key. Chooses means that a press never sends an answer by itself, so the
+// suite never tries the press as the last one.
 type Pressable struct {
 	Label   string
 	Chooses bool
@@ -67,15 +67,15 @@ func lastingRequest() schemas.Request {
 	return r
 }
 
-// UnseenPrompt returns a question that can also be answered for later calls. Each n returns
-// another question.
+// UnseenPrompt returns a question that can also be answered for later calls. Each n gives a different
+// question.
 func UnseenPrompt(n int) schemas.Prompt {
 	r := lastingRequest()
 	r.Type, r.SessionID, r.PendingID, r.CreatedAt = schemas.TypeRequest, "session-1", fmt.Sprint("unseen-", n), time.Now().UTC()
 	r.Project = "/workspace"
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: uint64(n + 1), Agent: "local", Request: r, Digest: digest,
@@ -83,17 +83,17 @@ func UnseenPrompt(n int) schemas.Prompt {
 	}
 }
 
-// NothingLastsUnseen requires that a person reads the effect of a lasting answer before giving
-// it. It tries every sequence of at most depth presses on the controls of a channel.
+// NothingLastsUnseen requires that a person reads the effect of a lasting answer before giving it. It
+// tries every sequence of at most depth presses on the controls of a channel.
 //
-// For each sequence it calls one of the functions asks, which shows a new question and returns
-// its Person; n counts the calls of that function. It calls different functions at the same time,
-// so each needs its own screen and its own questions.
+// For each sequence, NothingLastsUnseen calls one of the functions asks, which shows a new question and
+// returns its Person; n counts the calls of that function. Different functions run at the same time, so
+// each needs its own screen and its own questions.
 //
-// Just before a press that gives a lasting answer, the screen must show its effect: the exact
-// rule with its scope and its duration, or the agent's option with the warning that the agent
-// remembers it. The test also fails if it finds other kinds of lasting answers than those in
-// offers, or does not find one of those.
+// Just before a press that gives a lasting answer, the screen must show its effect: the exact rule with
+// its scope and its duration, or the agent's option with the warning that the agent remembers it. The
+// test also fails if the channel offers other kinds of lasting answers than offers says, or does not
+// offer one of these.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks ...func(n int) Person) {
 	w := walk{t: t, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	for _, each := range asks {
@@ -177,9 +177,9 @@ func (w *walk) step(s *screen, path []string) state {
 	return state{fmt.Sprint(p.Sees(), may), may}
 }
 
-// continues returns the sequences of presses to try next: each sequence in paths, extended by
-// each control that can be pressed after it. If several sequences have led to the same state, it
-// extends only the first of them.
+// continues returns the sequences of presses to try next. Each sequence in paths is extended by each
+// control that can be pressed after the sequence. If several sequences have led to the same state,
+// continues extends only the first of them.
 func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
 	for i, path := range paths {
 		if w.been[reached[i].shown] || len(path) == w.depth {

@@ -33,7 +33,7 @@ func settledTwice(s *stage) {
 	read := len(s.Read(Ann))
 	s.settles(ref, ended)
 	s.stop()
-	s.start() // a new worker, which knows only the Ref of the message
+	s.start() // open a new worker, which knows only the Ref of the message
 	s.settles(ref, ended)
 	s.Contains(s.last(Ann).Text, "Expired")
 	if s.features.Edits {
@@ -62,7 +62,7 @@ func inSteps(s *stage) {
 	s.Contains(first.Text, "make")
 	s.Empty(first.Choices, "the worker has not stored the Ref yet")
 	s.stop()
-	s.start() // a new worker, which knows only the Ref of the message
+	s.start() // open a new worker, which knows only the Ref of the message
 	s.NoError(s.reviser().Revise(s.ctx, ref, p))
 	now := s.last(Ann)
 	s.Equal(first.ID, now.ID, "the choices are in the same message")
@@ -97,7 +97,7 @@ func heldUpChoices(s *stage) {
 }
 
 // revised requires that Revise changes the text of a pending question and keeps its choices. A person
-// must then be able to answer it.
+// must be able to answer the changed question.
 func revised(s *stage) {
 	p, ref, m := s.shown("make")
 	p.Detached = true
@@ -156,8 +156,8 @@ func restartedMeanwhile(s *stage) {
 	s.Zero(s.desk.contradicted(), "an update that comes twice gives the same answer")
 }
 
-// connectorAwayUnkept lets a person press a button while no connector is connected. The press
-// must not count, the person must be told so, and must be able to answer the question later.
+// connectorAwayUnkept lets a person press a button while no connector is connected. The press must not
+// count. The person must be told so, and must be able to answer the question later.
 func connectorAwayUnkept(s *stage) {
 	p, _, m := s.shown("make")
 	s.stop()

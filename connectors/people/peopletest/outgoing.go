@@ -31,9 +31,9 @@ func told(s *stage) {
 	s.pending(p)
 }
 
-// toldOutcome requires that each outcome comes as one new message, without the words of the
-// person who decided. If another worker, which knows only the Ref of the first message, calls
-// Settle again, this is no error.
+// toldOutcome requires that each outcome comes as one new message, without the words of the person who
+// decided. Another worker, which knows only the Ref of the first message, must be able to call Settle
+// again without an error.
 func toldOutcome(s *stage) {
 	for outcome, want := range map[schemas.Outcome]string{
 		schemas.Allowed: "allowed", schemas.Denied: "denied", schemas.Cancelled: "dismissed", schemas.TimedOut: "expired", schemas.Withdrawn: "stopped waiting",
@@ -62,14 +62,14 @@ func toldAgain(s *stage) {
 	s.sends(p)
 	s.Contains(s.last(Ann).Text, "again")
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"})
-	_, err := s.carrier.Prompt(s.ctx, ended) // the worker has no Ref of the question
+	_, err := s.carrier.Prompt(s.ctx, ended) // call Prompt, because the worker has no Ref of the question
 	s.NoError(err)
 	s.Contains(s.last(Ann).Text, "denied")
 	s.Contains(s.last(Ann).Text, "again")
 }
 
-// toldHostile requires that the project's name cannot hide or imitate other text. It is the only
-// text of the agent that an outgoing channel sends.
+// toldHostile requires that the project's name, which is the only text of the agent that an outgoing
+// channel sends, cannot hide or imitate other text.
 func toldHostile(s *stage) {
 	for name, seen := range map[string]string{
 		"app\u202egnp":        "⟦U+202E⟧",

@@ -104,7 +104,7 @@ func run(t *testing.T, has, declared peopletest.Features) {
 // board declares the features of package example's channel.
 var board = peopletest.Features{Buttons: true, Replies: true, Edits: true}
 
-// A channel passes the suite with any set of features if it declares exactly those that it has.
+// A channel passes the suite with any set of features if it declares exactly the features that it has.
 func TestChannelsWithFewerFeatures(t *testing.T) {
 	t.Parallel()
 	for name, features := range map[string]peopletest.Features{
@@ -141,8 +141,8 @@ var wrong = map[string]struct {
 // variable is an environment variable that makes a child process run the suite.
 const variable = "NOD_WRONG_CHANNEL"
 
-// The suite fails for each wrong declaration. It runs in a child process, because a failing subtest
-// would make this test fail too.
+// The suite fails for each wrong declaration. The suite runs in a child process, because a failing
+// subtest would make this test fail too.
 func TestWrongDeclarationsFail(t *testing.T) {
 	t.Parallel()
 	if name := os.Getenv(variable); name != "" {

@@ -36,8 +36,8 @@ type Rig interface {
 	Break(fault Fault)
 }
 
-// Listening is a Rig of a channel with the feature Unkept. Such a channel drops answers while no
-// carrier is connected, so the suite must know when one is.
+// Listening is a Rig of a channel with the feature Unkept. Such a channel drops answers while no carrier
+// is connected, so the suite must know whether a carrier is connected.
 type Listening interface {
 	// Connected returns the number of carriers that are connected to the channel.
 	Connected() int
@@ -52,18 +52,18 @@ type Message struct {
 
 // Choice is a button of a message.
 type Choice struct {
-	Kind  schemas.OptionKind // the kind of option that the button chooses; empty if the button only leads to another step
+	Kind  schemas.OptionKind // the kind of option that the button chooses; empty if the button leads to another step
 	Label string
-	Token string // the data that pressing the button sends
+	Token string // the data that a press of the button sends
 }
 
 // Act is an action on a message. Exactly one of Press, Say and Reason is set.
 type Act struct {
 	Message string
-	Of      string // the user whose chat contains the message; empty means the user who acts
-	Press   string // presses the button with this token, which may be invented
-	Say     string // replies with this text
-	Reason  string // denies the request with this reason, in as many steps as the channel needs
+	Of      string // the owner of the chat with the message; empty means the user who acts
+	Press   string // if set, the user presses a button with this token, which may be invented
+	Say     string // if set, the user replies with this text
+	Reason  string // if set, the user denies the request with this reason, in as many steps as the channel needs
 }
 
 type Fault int

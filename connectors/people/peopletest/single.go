@@ -25,7 +25,8 @@ type SingleDesk struct {
 	freezes int
 }
 
-// NewSingleDesk returns a desk with a request to run "make" on this channel, after these changes of it.
+// NewSingleDesk returns a desk with a request to run "make" on this channel. The functions in change may
+// alter the prompt.
 func NewSingleDesk(t *testing.T, channel string, change ...func(*schemas.Prompt)) *SingleDesk {
 	r := schemas.Request{
 		Type: schemas.TypeRequest, SessionID: "S-1", PendingID: "perm-1", Kind: schemas.KindToolCall, Title: "t", ToolName: "Bash",

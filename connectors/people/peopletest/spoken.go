@@ -84,8 +84,8 @@ func spokenDenial(s *stage) {
 	}
 }
 
-// UnclearSpeech lists utterances that must not answer a question: negated, mixed, quoted,
-// unfinished and overheard ones, and words that a speech recogniser may hear in their place.
+// UnclearSpeech lists utterances that must not answer a question: negated, mixed, quoted, unfinished and
+// overheard words, and words that a speech recogniser may hear in place of an answer.
 var UnclearSpeech = []string{
 	"yes please", "yes but", "yes but not in production", "not yet", "nope yes", "yes yes no", "yes yes", "yes no", "no yes", "not yes",
 	"do not allow abcd", "do not approve", "don't approve", "don't", "do not", "disallow", "disapprove", "allow", "allow it", "approve it",
@@ -102,7 +102,7 @@ func spokenWords(s *stage) {
 		s.pending(p)
 	}
 	s.denies(p)
-	for _, text := range UnclearSpeech { // such an utterance must not confirm a yes either
+	for _, text := range UnclearSpeech { // an unclear utterance must not confirm a yes either
 		q := s.readsBack()
 		s.True(s.Does(Ann, Act{Say: text}))
 		s.True(s.Does(Ann, Act{Say: "confirm that"}))
@@ -111,9 +111,9 @@ func spokenWords(s *stage) {
 	s.Zero(s.desk.contradicted())
 }
 
-// readsBack makes Ann say yes, and waits until the channel repeats the yes and asks her to
-// confirm it. It returns the request. It tries again with another request if a late "no" about an
-// earlier request has denied this one.
+// readsBack makes Ann say yes, and waits until the channel repeats the yes and asks her to confirm it. It
+// returns the request. If a late "no" about an earlier request has denied the request, it tries again
+// with another request.
 func (s *stage) readsBack() schemas.Prompt {
 	s.t.Helper()
 	for {

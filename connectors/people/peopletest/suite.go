@@ -78,8 +78,8 @@ var outgoingTests = []struct {
 	{"cancelling ends it promptly", nil, cancelled},
 }
 
-// Run runs the suite on a channel with these features. Each test gets a new rig, and runs beside the
-// others. A test fails if an error or a log line contains one of secrets.
+// Run runs the suite on a channel with these features. The tests run in parallel, and each gets a new
+// rig. A test fails if an error or a log line contains one of secrets.
 func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ...string) {
 	tests := tests
 	switch {
@@ -120,7 +120,7 @@ type stage struct {
 	features Features
 	desk     *desk
 	carrier  people.Carrier
-	stop     func() // makes the carrier's Run return
+	stop     func() // ends the carrier's Run
 	log      *testlog.Buffer
 	secrets  []string
 }
@@ -170,11 +170,10 @@ func (s *stage) noSecretIn(text string) {
 	}
 }
 
-// call returns a request to run a command.
 func call(command string) schemas.Request {
 	details, err := schemas.Encode(map[string]string{"command": command, "cwd": "/workspace"})
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash", ActionType: schemas.ActionCommand,
@@ -207,8 +206,8 @@ func (s *stage) sends(p schemas.Prompt) people.Ref {
 	return ref
 }
 
-// settles calls Settle as a worker does: it calls again as long as the carrier asks it to wait. Any
-// other error fails the test.
+// settles calls Settle as a worker does. It calls Settle again as long as the carrier asks it to wait.
+// Any other error fails the test.
 func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.t.Helper()
 	var err error
@@ -220,7 +219,6 @@ func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.NoError(err)
 }
 
-// last returns the last message to a user.
 func (s *stage) last(user string) Message {
 	s.t.Helper()
 	all := s.Read(user)
@@ -271,8 +269,8 @@ func (s *stage) submits(m Message, kind schemas.OptionKind) {
 	s.True(s.Does(Ann, s.act(m, kind)))
 }
 
-// act returns the action that allows or denies once. If the channel has buttons, the action presses
-// one; otherwise it replies with yes or no.
+// act returns the action that allows or denies once. If the channel has buttons, the action presses a
+// button. Otherwise it replies with yes or no.
 func (s *stage) act(m Message, kind schemas.OptionKind) Act {
 	s.t.Helper()
 	if !s.features.Buttons {

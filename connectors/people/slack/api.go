@@ -71,7 +71,7 @@ type apiError struct {
 	status int
 	code   string
 	detail string
-	after  time.Duration // the time to wait; 0 if Slack did not say
+	after  time.Duration // the time to wait; 0 if Slack named no time
 }
 
 func (f *apiError) Error() string {

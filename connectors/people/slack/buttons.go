@@ -37,5 +37,4 @@ func offer(p *schemas.Prompt) people.Offer {
 	return people.Offer{Prompt: p, Whole: fitsWhole(p), MaxLabel: maxLabel, MaxInput: maxWords}
 }
 
-// buttons returns the buttons under a pending prompt.
 func buttons(p *schemas.Prompt) []block { return row(p, "answer", offer(p).Buttons()...) }

@@ -41,7 +41,6 @@ func withLink(text string) []block {
 	return append([]block{link}, said(rest)...)
 }
 
-// listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context) error {
 	list, err := people.ListPending(ctx, h.desk, h.person, h.now)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 const (
 	// wordsField is the id of the text field of a dialog, and of the field's block.
 	wordsField = "words"
-	// maxWords is the largest text of a field with several lines, and maxWord that of one with one
-	// line, in characters.
+	// maxWords is the largest text of a field with several lines, in characters. maxWord is the largest
+	// text of a field with one line.
 	maxWords = 3000
 	maxWord  = 200
 	// maxDialog is the largest number of blocks in the dialog More answers. Answers that do not
@@ -21,8 +21,8 @@ const (
 	maxDialog = 80
 )
 
-// origin identifies the button that opened a dialog, and the message with that button. It is
-// stored in the dialog's private_metadata.
+// origin identifies the button that opened a dialog, and the message with that button. The dialog's
+// private_metadata contains the origin.
 type origin struct {
 	Channel string `json:"c"`
 	TS      string `json:"t"`
@@ -33,7 +33,7 @@ type origin struct {
 func (o origin) String() string {
 	data, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // a struct of texts can always be encoded
+		panic(err) // Marshal cannot fail for a struct of texts
 	}
 	return string(data)
 }
@@ -51,7 +51,8 @@ func dialog(title string, o origin, blocks []block) *view {
 	return &view{Type: "modal", CallbackID: "show", Title: plainText(title), Close: plainText("Close"), Blocks: blocks, Metadata: o.String()}
 }
 
-// step returns the dialog for an action that needs one. It returns nil if p does not offer the action.
+// step returns the dialog for an action that needs a dialog. It returns nil if p does not offer the
+// action.
 func step(p *schemas.Prompt, action string, o origin) *view {
 	if action == people.ActMore {
 		if blocks := moreAnswers(offer(p)); len(blocks) > 0 {
@@ -85,8 +86,8 @@ func question(d people.Dialog, o origin, before []block) *view {
 	return v
 }
 
-// moreAnswers returns the blocks of the dialog with the answers for which one press in the chat
-// is not enough. For each answer there is its complete description, and below it its buttons.
+// moreAnswers returns the blocks of the dialog with the answers for which one press in the chat is not
+// enough. Each answer has its complete description above its buttons.
 func moreAnswers(offer people.Offer) (all []block) {
 	for _, m := range offer.More() {
 		c := &content{}
@@ -103,8 +104,7 @@ func moreAnswers(offer people.Offer) (all []block) {
 	return all
 }
 
-// show opens a dialog. If the person pressed the button in a dialog, the new dialog replaces that
-// one.
+// show opens a dialog. If the person pressed the button in a dialog, the new dialog replaces the old one.
 func (h *handler) show(ctx context.Context, v *view) error {
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()

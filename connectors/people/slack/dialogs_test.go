@@ -36,7 +36,7 @@ func TestAnInputWithHiddenCharactersIsNotEdited(t *testing.T) {
 	w.NotContains(m.Buttons[len(m.Buttons)-1].Label, "More")
 }
 
-// A person answers a question that needs a text in a dialog.
+// If a question needs a text as its answer, a person enters the text in a dialog.
 func TestAQuestionIsAnsweredInWords(t *testing.T) {
 	w := newWorld(t, func(p *schemas.Prompt) {
 		p.Request.Kind, p.Request.ActionDetails = schemas.KindQuestion, []byte(`{"question":"Which port?"}`)
@@ -75,8 +75,8 @@ func TestTheCodeWordIsEnteredInADialog(t *testing.T) {
 	}
 }
 
-// No text of the agent becomes markup, a mention, a link or an emoji, neither in the message nor
-// in the text of its notification. Only in the latter does Slack read markup.
+// No text of the agent becomes markup, a mention, a link or an emoji, neither in the message nor in its
+// notification. Slack reads markup only in the notification.
 func TestTextOfTheAgentIsInert(t *testing.T) {
 	const hostile = `<!channel> <@U123> <https://evil.example|ok> @here :skull: *b* &lt;`
 	w := newWorld(t, func(p *schemas.Prompt) {
@@ -128,7 +128,7 @@ func TestTheThreadHasTheDecision(t *testing.T) {
 // reply.
 func TestTheCommand(t *testing.T) {
 	w := newWorld(t)
-	w.Command(ann, "pair 7F3K9", "C-other") // sent in a conversation that the app has not joined
+	w.Command(ann, "pair 7F3K9", "C-other") // Ann writes the command in a conversation that the app has not joined
 	w.waits(func() bool { return len(w.Chat(ann)) == 1 })
 	w.Contains(w.Chat(ann)[0].Text, "The code is right")
 	w.Equal([]string{ann + " 7F3K9"}, w.desk.Codes())

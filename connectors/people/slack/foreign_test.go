@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/slack/slacktest"
 )
 
-// The in-memory Slack of these tests serves Slack's own libraries too: it has the forms that they
-// expect.
+// Slack's own client libraries work with the in-memory Slack, because its messages have the form of
+// Slack's.
 func TestSlacksOwnClientWorksWithTheFake(t *testing.T) {
 	if os.Getenv("NOD_SLACK_TEST_NPM") == "" {
 		t.Skip("it needs npm and the network: NOD_SLACK_TEST_NPM=1 go test ./connectors/people/slack -run OwnClient")

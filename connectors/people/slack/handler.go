@@ -21,7 +21,7 @@ const (
 	handledFor = time.Hour
 )
 
-// unknown is the error for a request that does not exist, or that this person may not see.
+// unknown is the error for a request that does not exist, or that the person who acts may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles one press of a button, one sent dialog or one command.
@@ -36,15 +36,15 @@ type handler struct {
 	view    string // the dialog in which the person pressed; empty for a press under a message
 	trigger string // the id with which nod may open a dialog once, within 3 s
 	ack     func(payload any) bool
-	came    time.Time // when the envelope came
-	now     time.Time // the broker's time after the first query; before it, this machine's time
+	came    time.Time // the time at which the envelope came
+	now     time.Time // the broker's time or, before the first query, this machine's time
 
 	mu      sync.Mutex
-	replied bool // the person has got a reply
+	replied bool // the person has already got a reply
 }
 
-// handle handles an envelope and then acknowledges it. If handling it panics, it is not
-// acknowledged, and Slack tells the person that the app did not respond.
+// handle handles an envelope and then acknowledges it. If handle panics, nod does not acknowledge the
+// envelope, and Slack tells the person that the app did not respond.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, came time.Time, ack func(any) bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -96,9 +96,9 @@ func (h *handler) unlessHandled(ctx context.Context, handle func(context.Context
 	return nil
 }
 
-// uncertain returns err, an error about the mark of a handled envelope, if nod must try again. It
-// logs any other error and returns nil: an older engine, which cannot store marks, must not
-// prevent answers.
+// uncertain returns err, an error about the mark of a handled envelope, if nod must try again. It logs
+// any other error and returns nil, because an older engine cannot store marks and must not prevent
+// answers.
 func (h *handler) uncertain(err error) error {
 	if err != nil && !people.IsUncertain(err) {
 		h.log.Warn("slack: nod does not remember the handled presses", "error", err)
@@ -107,7 +107,7 @@ func (h *handler) uncertain(err error) error {
 	return err
 }
 
-// once carries out a command at most once: it marks the envelope as handled before it calls
+// once carries out a command at most once, because it marks the envelope as handled before it calls
 // handle.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
 	err := people.Within(ctx, h.came, func(ctx context.Context) error {
@@ -216,7 +216,7 @@ func (h *handler) handleDialog(ctx context.Context, v *incomingView) error {
 	words := strings.TrimSpace(v.State.Values[wordsField][wordsField].Value)
 	if fault := people.DialogFault(v.CallbackID, words); fault != "" {
 		if !h.ack(map[string]any{"response_action": "errors", "errors": map[string]string{wordsField: fault}}) {
-			h.tell(ctx, "Nothing changed. "+fault+" Press the button again.") // the dialog is closed
+			h.tell(ctx, "Nothing changed. "+fault+" Press the button again.") // the dialog is already closed and cannot show the fault
 		}
 		return nil
 	}
@@ -267,8 +267,8 @@ func (h *handler) refuse(ctx context.Context, err error) error {
 	return again
 }
 
-// tell shows a text only to this person. If the person pressed a button in a dialog, the dialog
-// shows the text; otherwise the text is a message that nobody else sees.
+// tell shows a text only to this person. If the person pressed a button in a dialog, the dialog shows the
+// text. Otherwise the text is a message that nobody else sees.
 func (h *handler) tell(ctx context.Context, text string) { h.tellBlocks(ctx, text, said(text)) }
 
 func (h *handler) tellBlocks(ctx context.Context, text string, blocks []block) {

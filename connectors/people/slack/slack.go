@@ -27,8 +27,8 @@ import (
 
 const defaultBase = "https://slack.com/api"
 
-// Carrier implements people.Carrier for one Slack app. Up to ten workers can share the app: Slack allows
-// ten connections, and sends each press to one of them.
+// Carrier implements people.Carrier for one Slack app. Up to ten workers can share the app, because Slack
+// allows ten connections and sends each press to only one of them.
 type Carrier struct {
 	api  *api
 	log  *slog.Logger
@@ -90,9 +90,9 @@ func outgoingPrompt(channel string, p *schemas.Prompt) outgoing {
 	return outgoing{Channel: channel, Text: alert(p), Blocks: promptContent(p, time.Now()).blocks}
 }
 
-// Settle edits the message: the outcome replaces the buttons. It also writes the decision into
-// the message's thread, with the command that ends a standing answer. If Slack no longer allows
-// the edit, it writes the outcome only into the thread.
+// Settle edits the message, so that the outcome replaces the buttons. It also writes the decision into
+// the message's thread, with the command that ends a standing answer. If Slack no longer allows the edit,
+// Settle writes the outcome only into the thread.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	channel, ts, ok := parseRef(ref)
 	if !ok {

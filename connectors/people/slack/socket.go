@@ -32,11 +32,11 @@ const (
 	ackWithin = time.Second
 )
 
-// Run receives presses, sent dialogs and commands. If Slack asks for a new connection, Run opens
-// it before the old one closes.
+// Run receives presses, sent dialogs and commands. If Slack asks for a new connection, Run opens it
+// before the old connection closes.
 //
-// nod acknowledges a press when it has handled it, but at the latest after ackWithin: Slack does
-// not send an unacknowledged press again, but tells the person that it failed. If nod cannot be
+// nod acknowledges a press when it has handled the press, but at the latest after ackWithin. Slack does
+// not repeat an unacknowledged press, but tells the person that the press failed. If nod cannot be
 // reached, Run submits the answer again later, and tells the person the result.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	working, cancel := context.WithCancel(ctx)
@@ -55,8 +55,8 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 
 var errLinkDisabled = errors.New("slack: Socket Mode is switched off: switch it on under Socket Mode of the app at https://api.slack.com/apps")
 
-// connect opens a connection and reads from it. It returns nil if Slack asks for a new
-// connection; a goroutine in work then reads the remaining messages of the old one.
+// connect opens a connection and reads from it. If Slack asks for a new connection, connect returns nil,
+// and a goroutine in work reads the remaining messages of the old connection.
 func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *people.Lanes) error {
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -69,15 +69,15 @@ func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *people.La
 		work.Go(func() {
 			hop, stop := context.WithTimeout(live, drainFor)
 			defer stop()
-			for c.read(hop, conn, desk, work) == nil { // until Slack closes it
+			for c.read(hop, conn, desk, work) == nil { // read the remaining messages until Slack closes the connection
 			}
 			cancel()
-			_ = conn.CloseNow() // fails if it is closed already
+			_ = conn.CloseNow() // CloseNow fails if the connection is already closed
 		})
 		return nil
 	}
 	cancel()
-	_ = conn.Close(websocket.StatusNormalClosure, "") // fails if the connection is broken
+	_ = conn.Close(websocket.StatusNormalClosure, "") // Close fails if the connection is broken
 	if errors.Is(err, errLinkDisabled) {
 		return &people.Error{Permanent: true, Err: err}
 	}
@@ -103,7 +103,7 @@ func (c *Carrier) dial(ctx context.Context) (*websocket.Conn, error) {
 		return nil, ctx.Err()
 	case err != nil && resp != nil:
 		return nil, &people.Error{Err: fmt.Errorf("slack socket mode: the server replied %d", resp.StatusCode)}
-	case err != nil: // the error contains the address
+	case err != nil: // the error is replaced, because it contains the address
 		return nil, &people.Error{Err: errors.New("slack socket mode: the connection could not be opened")}
 	}
 	conn.SetReadLimit(maxEnvelope)
@@ -164,8 +164,8 @@ func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.De
 	}
 }
 
-// acknowledge returns a function that acknowledges an envelope with a payload. Only its first
-// call has an effect; the others return false.
+// acknowledge returns a function that acknowledges an envelope with a payload. Only the first call of the
+// function has an effect; later calls return false.
 func (c *Carrier) acknowledge(ctx context.Context, conn *websocket.Conn, id string) func(payload any) bool {
 	var once sync.Once
 	return func(payload any) (first bool) {

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If Slack asks for another connection, nod opens it before the old one closes, and reads from both until
-// then.
+// If Slack asks for another connection, nod opens it before the old connection closes. Until then nod
+// reads from both connections.
 func TestTheConnectionIsRenewed(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -72,7 +72,7 @@ func TestEnvelopesCountOnce(t *testing.T) {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 	read := len(w.Server.Read(ann))
 	w.Replay()
-	w.Command(ann, "thaw", "") // the envelopes of one person are handled in order
+	w.Command(ann, "thaw", "") // nod handles the envelopes of one person in order
 	w.waits(func() bool { return len(w.Server.Read(ann)) > read })
 	w.Len(w.Server.Read(ann), read+1)
 	w.Len(w.desk.Answers(), 1)

@@ -29,8 +29,8 @@ const (
 	maxAlert = 150
 )
 
-// The first line of a message that may be the second one about the same request. repeatEnded
-// replaces repeated when the request is decided.
+// The first lines of a message that may be the second one about the same request: repeated while the
+// request is pending, and repeatEnded after its decision.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -39,15 +39,15 @@ const (
 // repeatBlock is the id of the first block of a message that begins with repeated or repeatEnded.
 const repeatBlock = "again"
 
-// content is the rich text of a message, while it is being built. In rich text, Slack reads no markup:
-// every character is shown as it is, and nothing becomes a link, a mention or an emoji.
+// content is the rich text of a message, while it is being built. In rich text, Slack reads no markup. It
+// shows every character as it is, and makes no links, mentions or emoji.
 type content struct {
 	blocks []block
 	units  int // the length of the texts in all blocks
 	last   int // the length of the texts in the last block
 }
 
-// add appends an element with a text of n units. It starts another block if the last one is full.
+// add appends an element with a text of n units. It starts another block if the last block is full.
 func (c *content) add(e element, n int) {
 	if len(c.blocks) == 0 || c.last+n > maxBlock {
 		c.blocks = append(c.blocks, block{Type: "rich_text"})
@@ -222,8 +222,8 @@ func said(text string) []block {
 	return c.blocks
 }
 
-// escape makes a text safe for a field in which Slack reads markup. Mentions and links need the
-// characters <, > and &, which it replaces.
+// escape makes a text safe for a field in which Slack reads markup. It replaces the characters <, > and
+// &, which mentions and links need.
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // alert returns the text of a notification about p: its state and the beginning of its payload.

@@ -26,7 +26,7 @@ type world struct {
 	carrier people.Carrier
 	desk    *peopletest.SingleDesk
 	stop    func() error
-	stopped func() error // waits for Run's error
+	stopped func() error // waits until Run has ended, and returns its error
 }
 
 func newWorld(t *testing.T, change ...func(*schemas.Prompt)) *world {

@@ -96,7 +96,7 @@ func (f *apiError) carrierError() *people.Error {
 		e.After = rivalPause
 	case f.unreachable():
 		e.Unreachable = true
-	case f.code == http.StatusRequestTimeout, f.code >= 500, f.code < 400: // a temporary fault
+	case f.code == http.StatusRequestTimeout, f.code >= 500, f.code < 400: // the fault is temporary
 	default:
 		e.Permanent = true
 	}

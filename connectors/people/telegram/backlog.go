@@ -32,8 +32,8 @@ func (m moment) slept(now moment) bool {
 	return (now.wall.Sub(m.wall) - (now.ran - m.ran)).Abs() >= leap
 }
 
-// recentAt reports whether an observation at m is still valid at now: less than drainedFor has passed
-// on the wall clock, and this machine has not slept.
+// recentAt reports whether an observation at m is still valid at now. This is so if less than drainedFor
+// has passed on the wall clock, and this machine has not slept.
 func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < drainedFor && !m.slept(now) }
 
 // backlog tracks whether Telegram may still have updates for nod, such as presses while this machine
@@ -42,8 +42,8 @@ func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < draine
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
-	last  moment // the time at which Telegram last had no update; zero if unknown
-	held  moment // the time when nod began to delay the message that a request expired; zero if it delays none
+	last  moment // the time at which Telegram last had no update for nod; zero if unknown
+	held  moment // the time when nod began to delay the message that a request expired; zero if it delays no such message
 }
 
 func newBacklog() *backlog {
@@ -94,7 +94,7 @@ func (b *backlog) drained(askedAt moment) bool {
 	return true
 }
 
-// forget records that Telegram may have updates. Run calls it when Run ends. If Telegram could not be
+// forget records that Telegram may have updates. Run calls forget when Run ends. If Telegram could not be
 // reached, the time limit holdFor starts again.
 func (b *backlog) forget(unreached bool) {
 	b.mu.Lock()

@@ -16,9 +16,9 @@ import (
 const (
 	actAllow = people.ActAllow
 	actDeny  = people.ActDeny
-	actWhy   = "w" // ask for a reason, then deny with it
+	actWhy   = "w" // ask for the reason of a denial
 	actMore  = "m" // show the other options
-	actSay   = "s" // ask for the answer as text
+	actSay   = "s" // ask the person to write the answer
 	actBack  = "b" // show the first buttons again
 )
 
@@ -26,9 +26,9 @@ const (
 // read completely.
 const maxLabel = 60
 
-// buttonData is the data of a button: the digest of the request, the number of calls when the button
-// was shown, and the action. It is valid only for this request, and not for calls that joined later. A
-// worker needs no stored state to use it. It does not prove who pressed the button.
+// buttonData is the data of a button: the digest of the request, the number of calls when the button was
+// shown, and the action. The data is valid only for this request, and not for calls that joined later. A
+// worker needs no stored state to use it. The data does not prove who pressed the button.
 type buttonData struct {
 	digest  string
 	waiters int // the number of calls, at least 1
@@ -66,8 +66,8 @@ func readCallback(data string) (b buttonData, ok bool) {
 	return b, v1 && err == nil && len(sum) == 32 && action != "" && b.data() == data
 }
 
-// buttons returns the buttons under a pending prompt. None of them allows the request unless the
-// message shows the whole payload.
+// buttons returns the buttons under a pending prompt. A button allows the request only if the message
+// shows the whole payload.
 func buttons(p *schemas.Prompt) *keyboard {
 	to := func(text, action string) button { return button{text, callback(p, action)} }
 	if p.Request.Kind == schemas.KindQuestion {
@@ -122,9 +122,9 @@ func moreButtons(p *schemas.Prompt) *keyboard {
 
 func back(p *schemas.Prompt) []button { return []button{{"Back", callback(p, actBack)}} }
 
-// otherOptions returns the indexes of the options that only More offers; see people.Offer.Options. If the
-// label of such an option does not fit on a button, Telegram does not offer it. For a question, the
-// label is then the option's number.
+// otherOptions returns the indexes of the options that only More offers; see people.Offer.Options. For a
+// question, the label of a long option is the option's number. For any other request, Telegram does not
+// offer an option whose label is too long for a button.
 func otherOptions(p *schemas.Prompt) []int {
 	offer := people.Offer{Prompt: p, Whole: fitsWhole(p)}
 	return slices.DeleteFunc(offer.Options(), func(i int) bool {

@@ -66,7 +66,7 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 		if allows {
 			for _, part := range people.Parts(&p, p.Request.CreatedAt) {
 				if part.Label == "Expires" {
-					continue // this line contains the time left, which changes
+					continue // skip the line with the time left, which changes
 				}
 				for _, line := range part.Lines {
 					require.Contains(t, m.Text, line)
@@ -78,8 +78,8 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 	})
 }
 
-// If a prompt offers to allow when nod sends it, the prompt still offers that after the agent has
-// stopped waiting. This applies also to a prompt near the length limit.
+// If a prompt offers to allow when nod sends it, it still does after the agent has stopped waiting, even
+// if the prompt is near the length limit.
 func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
 	t.Parallel()
 	fits := map[bool]bool{}
@@ -102,7 +102,8 @@ func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
 	require.Len(t, fits, 2, "some of them fit, some do not")
 }
 
-// A write whose diff would fit into a message cannot be allowed there if its whole text does not fit.
+// If the whole text of a write does not fit into a message, a person cannot allow the write there, even
+// if the diff would fit.
 func TestTheWholeTextOfAWriteMustFit(t *testing.T) {
 	t.Parallel()
 	for lines, fits := range map[int]bool{20: true, 2000: false} {

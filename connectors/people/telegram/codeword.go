@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// codeWordHead is the first line of the message that asks for the code word in a reply.
+// codeWordHead is the first line of the message that asks a person to reply with the code word.
 const codeWordHead = "Reply to this message with the code word: your reply allows it."
 
 // codeWordMessage makes the message that asks an approver for the code word. Its text names the
@@ -44,7 +44,7 @@ func describeAction(p *schemas.Prompt, action string) string {
 	return "once"
 }
 
-// allowActions returns every action that can allow p. It may also return some that cannot.
+// allowActions returns every action that can allow p, and possibly some that cannot.
 func allowActions(p *schemas.Prompt) []string {
 	all := []string{actAllow}
 	for i := range offeredReaches(p) {

@@ -88,7 +88,7 @@ func serveForeign(t *testing.T) (base string) {
 	node.Stderr = os.Stderr
 	require.NoError(t, node.Start())
 	t.Cleanup(func() {
-		_ = node.Process.Kill() // fails if the process has ended
+		_ = node.Process.Kill() // Kill fails if the process has already ended
 		_ = node.Wait()
 	})
 	base = fmt.Sprintf("http://127.0.0.1:%d", port)

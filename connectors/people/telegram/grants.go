@@ -79,8 +79,8 @@ func (h *handler) refuseGrant(err error, tell teller) error {
 	return h.refuse(err, tell)
 }
 
-// grantList makes a message with as many standing answers in force as fit. It has a button to end each
-// of them and, if there are more, a button for the next page.
+// grantList makes a message with as many standing answers in force as fit. The message has a button to
+// end each of them and, if there are more, a button for the next page.
 func (h *handler) grantList(all []schemas.StandingAnswer, person int64) outgoing {
 	all = slices.DeleteFunc(slices.Clone(all), func(g schemas.StandingAnswer) bool { return !g.Live(h.now) })
 	c, k := &content{}, &keyboard{}

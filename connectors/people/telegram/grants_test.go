@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// grantDesk is a desk with standing answers. It records the revoked ones.
+// grantDesk is a desk with standing answers. It records the revoked standing answers.
 type grantDesk struct {
 	*desk
 	mu    sync.Mutex

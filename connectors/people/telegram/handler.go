@@ -17,8 +17,8 @@ const (
 	// sayTimeout is the time limit of calls to Telegram that only inform a person.
 	sayTimeout = 5 * time.Second
 	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
-	// updateTimeout is the time limit for handling an update. After it, Telegram sends the update
-	// again.
+	// updateTimeout is the time limit for handling an update. If nod takes longer, Telegram sends the
+	// update again.
 	recordingAfter = 2 * time.Second
 	updateTimeout  = 30 * time.Second
 	// maxToast is the largest length, in UTF-16 units, of a text that Telegram shows over the chat.
@@ -36,10 +36,10 @@ const answerHead = "Reply to this message with your answer."
 type handler struct {
 	*Carrier
 	desk people.Desk
-	now  time.Time // the broker's time after the first query; before it, this machine's time
+	now  time.Time // the broker's time or, before the first query, this machine's time
 }
 
-// unknown is the error for a request that does not exist, or that this person may not see.
+// unknown is the error for a request that does not exist, or that the person who acts may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
@@ -58,7 +58,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, find returns another error of this kind, and the buttons are removed. For invented data it returns unknown itself, and the buttons stay.
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, the buttons are removed. For invented data, find returns unknown itself, and the buttons stay.
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, tell)
@@ -101,8 +101,8 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	}
 }
 
-// A teller shows a person the result of a press or a message. An alert is a text that the person
-// must not miss: a refusal, or the rule that the next press stores.
+// A teller shows a person the result of a press or a message. An alert is a text that the person must not
+// miss, such as a refusal, or the rule that the next press stores.
 type teller func(text string, alert bool)
 
 func (t teller) say(text string)   { t(text, false) }
@@ -230,7 +230,7 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 		rows, word = extentButtons(p, i), h.showRule(ctx, t.Message, rule)
 	} else if action == actBack {
 		rows = buttons(p)
-	} else if action != actMore { // the action would allow the request, and for that the code word is needed
+	} else if action != actMore { // an action that allows the request needs the code word
 		h.send(ctx, codeWordMessage(t.Message, p, action))
 		tell.say("")
 		return nil

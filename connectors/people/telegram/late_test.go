@@ -21,8 +21,8 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing makes the desk refuse each answer, and call announce just before that: Settle then
-// runs while an answer is being handled. The channel meanwhile gets the results of announce.
+// announcing makes the desk refuse each answer. Before each refusal the desk calls announce, so that
+// Settle runs while an answer is being handled. The channel meanwhile gets the results of announce.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -104,7 +104,7 @@ func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	m := w.shows()
 	announce := w.expires(m)
 	for range 10 {
-		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks
+		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks during getMe
 		w.ErrorContains(<-w.runs(), "getMe")
 		w.heldBack(announce())
 		w.carrier.Runs(time.Minute)
@@ -143,7 +143,7 @@ func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w.Contains(w.seen().Text, "Expired")
 }
 
-// A worker that receives no updates, because another worker does, shows an expiry at once.
+// A worker shows an expiry at once if another worker or program receives the updates.
 func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(*world) (end func()){
@@ -155,7 +155,7 @@ func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 			stop := w.run()
 			w.ErrorContains(<-ended, "Conflict")
 			w.carrier = first
-			return func() { _ = stop() } // Run returns the error of its context, which has no meaning here
+			return func() { _ = stop() } // ignore the error of the context that ends Run
 		},
 		"a webhook": func(w *world) func() {
 			w.ForeignWebhook()

@@ -162,7 +162,7 @@ func TestUnreachableRecipientsAreReported(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	for recipient, want := range map[string]people.Error{
-		"4242":              {Unreachable: true}, // this person has never opened the bot
+		"4242":              {Unreachable: true}, // the user 4242 has never opened the bot
 		peopletest.Ann:      {Unreachable: true}, // Ann blocked the bot
 		"ann@example.org":   {Permanent: true},
 		"47 11":             {Permanent: true},
@@ -251,7 +251,7 @@ func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 	m := w.shows()
 	w.Len(m.Buttons, 4)
 	defer w.run()()
-	for i, b := range m.Buttons[2:] { // the buttons Deny with a reason, and More options
+	for i, b := range m.Buttons[2:] { // the buttons "Deny with a reason" and "More options"
 		w.Press(666, ann, m.ID, b.Data, false)
 		w.waits(func() bool { return len(w.Read(666)) == i+1 })
 		w.Contains(w.Read(666)[i].Toast, "you are not among those who may decide this")

@@ -52,9 +52,9 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	return nil
 }
 
-// handleWords submits an answer with the text that a person wrote: the reason of a denial, or the
-// answer to a question. The text counts only if the request has not changed since nod asked for the
-// text. The parameter head is the first line of the message with which nod asked.
+// handleWords submits an answer with the text that a person wrote: the reason of a denial, or the answer
+// to a question. The text counts only if the request has not changed since nod asked for the text. head
+// is the first line of the message in which nod asked for the text.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
@@ -139,7 +139,6 @@ func (m *message) button() (buttonData, bool) {
 	return readCallback(m.ReplyMarkup.Rows[0][0].Data)
 }
 
-// listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context, m *message) error {
 	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)}, people.MaxListed, nil)
 	if err != nil {

@@ -104,9 +104,9 @@ func pause(ctx context.Context) {
 	}
 }
 
-// handleAll handles the updates of one person in order, and those of different people at the same
-// time. If it returns nil, the carrier may confirm all updates. If it returns an error, Telegram
-// must send at least one of them again.
+// handleAll handles the updates of one person in order, and updates of different people at the same time.
+// If it returns nil, the carrier may confirm all updates. If it returns an error, Telegram must send at
+// least one update again.
 func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []update) error {
 	theirs := map[int64][]update{}
 	for _, u := range updates {
@@ -129,8 +129,8 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []upd
 	return <-errs // the first error, or nil
 }
 
-// handle handles one update. If that panics, handle drops the update. Otherwise Telegram would repeat
-// the update forever and send no later one.
+// handle handles an update. If the handling panics, handle drops the update, because Telegram would
+// otherwise repeat the update forever and send no later update.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

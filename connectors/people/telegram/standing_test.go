@@ -39,8 +39,8 @@ func (w *world) remembering() {
 	}
 }
 
-// A standing answer takes several presses. The first shows the rule, the next ones choose its scope
-// and duration.
+// A standing answer takes several presses. The first press shows the rule, and the next presses choose
+// its scope and duration.
 func TestAStandingAnswerIsChosenWithItsRuleScopeAndEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -25,8 +25,8 @@ import (
 
 const defaultBase = "https://api.telegram.org"
 
-// Carrier implements people.Carrier for one bot. Only one worker of a bot can poll at a time. When
-// that worker ends, another takes over.
+// Carrier implements people.Carrier for one bot. Only one worker of a bot can poll at a time. When that
+// worker ends, another worker takes over.
 type Carrier struct {
 	api *api
 	log *slog.Logger

@@ -44,7 +44,7 @@ func TestTheSuite(t *testing.T) { peopletest.Run(t, features, newRig, token, "se
 func id(user string) int64 {
 	n, err := strconv.ParseInt(user, 10, 64)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	return n
 }

@@ -16,7 +16,8 @@ const (
 	// margin is the length, in UTF-16 units, that a prompt reserves for texts that change later: "in 7
 	// days", "which has passed", the outcome.
 	margin = 256
-	// votesMargin is the length that a prompt for several people reserves for their names.
+	// votesMargin is the length that a prompt reserves for the names of voters, if several people must
+	// allow the request.
 	votesMargin = 400
 	// maxEntities is the number of entities that Telegram keeps in a message. It would ignore further
 	// code entities, and could turn the agent's text in them into links.
@@ -138,8 +139,8 @@ func (c *content) part(p people.Part) {
 	}
 }
 
-// caption writes the headline or the line with the agent. nod's own words about the risk are bold; all
-// other text may come from the agent and is therefore code.
+// caption writes the headline or the line with the agent. nod's own words about the risk are bold. All
+// other text is code, because it may come from the agent.
 func (c *content) caption(p people.Part) {
 	at := 0
 	for _, s := range p.Spans[0] {

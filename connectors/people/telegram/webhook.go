@@ -64,9 +64,9 @@ func (w *Webhook) server() *httpserve.Hook {
 
 const secretLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 
-// serveWebhook serves the webhook until ctx ends. It does not remove the webhook then. Updates
-// therefore wait at Telegram until a worker receives them. Updates that are being handled when ctx ends
-// get an error as the reply, so that Telegram sends them again.
+// serveWebhook serves the webhook until ctx ends. It does not remove the webhook then, so updates wait at
+// Telegram until a worker receives them. An update that is being handled when ctx ends gets an error as
+// the reply, so that Telegram sends it again.
 func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	return c.hook.server().Serve(ctx, c.log, func(w http.ResponseWriter, r *http.Request) { c.serveUpdate(w, r, desk) }, c.keepWebhook)
 }

@@ -122,7 +122,7 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 		if w.carrier = c; c == hooking {
 			w.useWebhook()
 		}
-		w.Press(ann, ann, m.ID, m.Buttons[0].Data, false) // a press while no carrier receives updates
+		w.Press(ann, ann, m.ID, m.Buttons[0].Data, false) // press while no carrier receives updates
 		stop := w.run()
 		<-w.desk.answers
 		w.waits(func() bool { return w.Unconfirmed() == 0 })

@@ -64,7 +64,7 @@ func (w *world) waits(holds func() bool) {
 	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
 }
 
-// told waits for a message or toast to Ann that contains this text.
+// told waits until Ann sees a message or toast that contains this text.
 func (w *world) told(text string) {
 	w.t.Helper()
 	w.waits(func() bool {
@@ -97,7 +97,7 @@ type desk struct {
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
-	shows   func() schemas.Prompt // if not nil, returns the prompt for Show in place of the field prompt
+	shows   func() schemas.Prompt // if not nil, Show returns the prompt of this function instead of the field prompt
 	gone    bool                  // nod no longer stores the request
 }
 

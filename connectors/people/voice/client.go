@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Client is a voice client without microphone and loudspeaker: other programs give it transcripts
-// as lines of text, and speak the lines that it returns.
+// Client is a voice client without microphone and loudspeaker. Other programs give it transcripts as
+// lines of text, and speak the lines that it returns.
 type Client struct {
 	URL      string // the address of the voice connector
 	Token    string
@@ -81,7 +81,7 @@ func (c *Client) Pair(ctx context.Context, code string) (string, error) {
 	return UserID(c.Token), nil
 }
 
-// refused returns the error in a server's reply.
+// refused returns the error that a server's reply contains.
 func refused(resp *http.Response) error {
 	var e schemas.Error
 	if json.NewDecoder(http.MaxBytesReader(nil, resp.Body, maxMessage)).Decode(&e) != nil || e.Message == "" {
@@ -90,11 +90,10 @@ func refused(resp *http.Response) error {
 	return errors.New(e.Message)
 }
 
-// Run connects to the server, and connects again after each lost connection. It ends with ctx,
-// when heard is closed, when the server refuses the client, or when say returns an error. It
-// sends each line of heard as a transcript, and calls say for each line to speak. Lines of heard
-// that arrive while there is no connection are dropped, because the question that they answer may
-// have ended.
+// Run connects to the server, and connects again after each lost connection. It sends each line of heard
+// as a transcript, and calls say for each line to speak. It ends if ctx ends, heard is closed, the server
+// refuses the client, or say returns an error. Lines of heard that arrive without a connection are
+// dropped, because the question that they answer may have ended.
 func (c *Client) Run(ctx context.Context, heard <-chan string, say func(Line) error) error {
 	for wait := reconnectMin; ; wait = min(2*wait, reconnectMax) {
 		began := time.Now()
@@ -137,7 +136,7 @@ func (c *Client) drop(ctx context.Context, heard <-chan string, wait time.Durati
 	}
 }
 
-// connect opens one connection and serves it until it ends.
+// connect opens one connection and serves it until the connection ends.
 func (c *Client) connect(ctx context.Context, heard <-chan string, say func(Line) error) error {
 	address, err := c.endpoint("/v1/ws")
 	if err != nil {
@@ -197,7 +196,7 @@ func (c *Client) speak(ctx context.Context, conn *websocket.Conn, say func(Line)
 		}
 		var line Line
 		if json.Unmarshal(data, &line) != nil || line.Type != typeSay {
-			continue // a type of message that only a later version of nod sends
+			continue // only a later version of nod sends messages of this type
 		}
 		if err := say(line); err != nil {
 			return refusal{fmt.Errorf("write what to speak: %w", err)}
@@ -205,9 +204,9 @@ func (c *Client) speak(ctx context.Context, conn *websocket.Conn, say func(Line)
 	}
 }
 
-// transcriptOf reads a line of a speech program: a plain transcript, or a JSON object with the field
-// text. ok is false for a blank line and for a partial transcript, which has a field partial or a field
-// final that is false.
+// transcriptOf reads a line of a speech program, which is a plain transcript or a JSON object with the
+// field text. ok is false for a blank line and for a partial transcript, which has a field partial or a
+// field final that is false.
 func transcriptOf(line string) (m Message, ok bool) {
 	line = strings.TrimSpace(line)
 	m = Message{Type: typeTranscript, Text: line, Final: true}

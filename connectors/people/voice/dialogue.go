@@ -11,9 +11,9 @@ const (
 	// readBackFor is how long the client waits for "confirm" after it has repeated a person's yes
 	// (the read-back). After this time the yes no longer counts.
 	readBackFor = 30 * time.Second
-	// maxUnclear is how often in a row the client asks a person to repeat unclear words. It is
-	// then silent until it hears an answer, so that a conversation in the room does not make it
-	// speak all the time.
+	// maxUnclear is how often in a row the client asks a person to repeat unclear words. The client is
+	// then silent until it hears an answer, so that a conversation in the room does not make it speak all
+	// the time.
 	maxUnclear = 3
 	// maxWrong is the number of wrong code words after which a request cannot be allowed by voice.
 	maxWrong = 3
@@ -28,11 +28,11 @@ const (
 // Utterance is a transcript of a person's speech.
 type Utterance struct {
 	Text string
-	// Final is false for a partial transcript, which a later one replaces.
+	// Final is false for a partial transcript, which a later transcript replaces.
 	Final bool
-	// Began and Ended are the times at which the person began and finished speaking. If the
-	// client does not report the end, Ended is the time at which the transcript arrived. If it
-	// does not report the beginning, Began is zero.
+	// Began and Ended are the times at which the person began and finished speaking. Began is zero if the
+	// client does not report the beginning. Ended is the time at which the transcript arrived if the
+	// client does not report the end.
 	Began, Ended time.Time
 	// About is the id of the request that the person was asked about, if the client gives it.
 	About string
@@ -43,11 +43,11 @@ type Utterance struct {
 type dialogue struct {
 	*mouth
 	from     schemas.From
-	open     *schemas.Prompt // the request that the person is being asked about, as it was spoken; nil if there is none
+	open     *schemas.Prompt // the request that the person is being asked about, as it was spoken; nil if there is no such request
 	words    speech          // the sentences about the request in open
-	readBack bool            // the person said yes, and must confirm it
+	readBack bool            // the person said yes and must confirm the yes
 	since    time.Time       // the time at which the client will have spoken the read-back
-	unclear  int             // how often the client has asked again in a row
+	unclear  int             // how many times in a row the client has asked again
 	overlaid int             // how often in a row the person spoke at the same time as the client
 	wrong    map[string]int  // the number of wrong code words, by the key of the request
 }
@@ -64,14 +64,15 @@ func (d *dialogue) ask(p schemas.Prompt) {
 	d.say(KindQuestion, d.words.question(&p))
 }
 
-// end stops asking about the open request, and says the sentence text about its outcome.
+// end stops asking about the open request. The client then speaks text, the sentence about the request's
+// outcome.
 func (d *dialogue) end(text string) {
 	d.say(KindOutcome, text)
 	d.open, d.readBack, d.unclear, d.overlaid = nil, false, 0, 0
 }
 
-// hear returns the answer to the open request that an utterance contains. It returns nil if the
-// utterance decides nothing; the client may then say something about it.
+// hear returns the answer to the open request that an utterance contains. If the utterance decides
+// nothing, hear returns nil, and the client may say something about the utterance.
 func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	text := people.Spoken(u.Text)
 	words := plainText(text)
@@ -81,9 +82,9 @@ func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	case !u.Final || len(words) == 0:
 		return nil
 	case !command && d.echoes(words):
-		return nil // the client hears itself
+		return nil // the utterance repeats the client's own words
 	case d.overlaps(&u):
-		if d.overlaid++; command && d.overlaid <= maxUnclear { // these words may be an echo or an answer
+		if d.overlaid++; command && d.overlaid <= maxUnclear { // the person may have answered, or the client may have heard itself
 			d.say(KindNote, sayAgain)
 		}
 		return nil
@@ -94,7 +95,7 @@ func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 		}
 		return nil
 	case u.About != "" && u.About != d.open.PendingID:
-		return nil // speech about an earlier request
+		return nil // the utterance is about an earlier request
 	case d.readBack && now.Sub(d.since) > readBackFor:
 		d.readBack = false
 	}
@@ -124,9 +125,8 @@ func (d *dialogue) repeat(now time.Time) {
 	d.say(KindQuestion, d.words.question(d.open))
 }
 
-// yes reacts to a yes: it reads the yes back, even for a low risk, because the speech recogniser
-// may have misheard another word as yes. If the request can only be denied by voice, it says so
-// instead.
+// yes handles a yes. It reads the yes back, even for a low risk, because the speech recogniser may have
+// misheard another word as yes. If the request can only be denied by voice, the client says so instead.
 func (d *dialogue) yes(now time.Time) {
 	if d.words.deny != "" {
 		d.notUnderstood("Nothing changed. " + d.words.choices())
@@ -160,7 +160,7 @@ func (d *dialogue) confirm(text string, said people.Utterance, now time.Time) *s
 	return nil
 }
 
-// notUnderstood says text, which asks the person again. If the client has already asked
+// notUnderstood makes the client say text, which asks the person again. If the client has already asked
 // maxUnclear times in a row, it says nothing.
 func (d *dialogue) notUnderstood(text string) {
 	if d.unclear++; d.unclear <= maxUnclear {

@@ -46,7 +46,7 @@ func (b *bench) asks(p schemas.Prompt) string {
 	return b.speaks()
 }
 
-// speaks simulates that the client speaks all its lines. It returns the last one.
+// speaks simulates that the client speaks all its lines. It returns the last line.
 func (b *bench) speaks() (last string) {
 	b.mouth.mu.Lock()
 	b.fetched(b.lines, b.now)
@@ -68,7 +68,7 @@ func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		risk    schemas.Risk
-		takes   string // a condition
+		takes   string // a condition for an allow, such as the code word
 		said    []string
 		allowed bool
 		answers bool
@@ -120,8 +120,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// None of these utterances answers anything, neither after the question nor after the read-back
-// of a yes.
+// These utterances answer nothing, neither after the question nor after the read-back of a yes.
 func TestUnclearSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range append([]string{"", " ", "."}, peopletest.UnclearSpeech...) {
@@ -138,7 +137,7 @@ func TestUnclearSpeechDecidesNothing(t *testing.T) {
 	}
 }
 
-// After unclear speech the client asks again, but only a few times in a row: a conversation in
+// After unclear speech the client asks again, but only a few times in a row, so that a conversation in
 // the room does not make it speak for ever.
 func TestAskingAgainEnds(t *testing.T) {
 	t.Parallel()
@@ -152,8 +151,8 @@ func TestAskingAgainEnds(t *testing.T) {
 	b.Contains(b.speaks(), "confirm", "an answer still counts")
 }
 
-// The client's own words, which its microphone may hear, never count: during its speech, shortly
-// after it, and later if they repeat a line that it spoke.
+// The client's own words, which its microphone may hear, never count. This holds during the client's
+// speech, shortly after it, and later for words that repeat a spoken line.
 func TestEchoes(t *testing.T) {
 	t.Parallel()
 	p := command(t, "echo tango whisky", schemas.RiskLow)

@@ -39,11 +39,11 @@ const (
 // for concurrent use.
 type mouth struct {
 	margin  time.Duration // the time after the client's own speech in which words do not count
-	rate    int           // the words that the client speaks in a minute
+	rate    int           // the number of words that the client speaks in a minute
 	reports bool          // the client reports the end of its own speech
 
 	mu     sync.Mutex
-	more   chan struct{} // closed and replaced if a line is added
+	more   chan struct{} // closed and replaced whenever a line is added
 	lines  []Line        // the lines that the client has perhaps not received
 	seq    int           // the number of the last line
 	said   []string      // the texts of the last lines, to recognise their echo
@@ -105,7 +105,7 @@ func (m *mouth) next(ctx context.Context, after int, ended <-chan struct{}) []Li
 func (m *mouth) fetched(lines []Line, now time.Time) {
 	for _, line := range lines {
 		if line.Seq <= m.got {
-			continue // the client gets this line again
+			continue // a line that the client gets a second time
 		}
 		if now.After(m.playTo) {
 			m.playTo = now
@@ -125,9 +125,8 @@ func (m *mouth) spoken(seq int, now time.Time) {
 	}
 }
 
-// overlaps reports whether an utterance may contain the client's own speech. It may if the client
-// has not spoken all its lines yet, or if the client was speaking during the utterance or shortly
-// before it.
+// overlaps reports whether an utterance may contain the client's own speech. This is so if the client has
+// not spoken all its lines yet, or was speaking during the utterance or shortly before it.
 func (m *mouth) overlaps(u *Utterance) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,9 +25,9 @@ var voices = []string{"en-us", "en-us+f3"}
 // answersAloud lists the phrases with which a person can answer.
 var answersAloud = []string{"yes", "approve", "okay", "continue", "no", "reject", "stop", "cancel", "confirm", "repeat"}
 
-// One program speaks each phrase (espeak-ng) and another recognises it (sox, pocketsphinx). The
-// test fails if a phrase that is no answer allows a request, however it was misheard, or if a no
-// allows one. It prints the share of the answers that were recognised correctly.
+// espeak-ng speaks each phrase, and pocketsphinx recognises it. The test fails if a phrase that is no
+// answer allows a request, however it was misheard, or if a no allows one. It prints the share of the
+// answers that were recognised correctly.
 //
 // NOD_VOICE_TEST_SPEECH=1 go test ./connectors/people/voice -run SpokenAndHeard -v
 func TestSpokenAndHeard(t *testing.T) {

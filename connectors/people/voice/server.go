@@ -27,9 +27,9 @@ const (
 	maxSessions  = 8
 	maxMessage   = 16 << 10 // the longest message of a client, in bytes
 	minToken     = 16       // the shortest token, in characters
-	perSecond    = 20       // requests of all clients in a second
+	perSecond    = 20       // the limit for requests of all clients, per second
 	burst        = 100
-	utterances   = 5 // utterances of one client in a second
+	utterances   = 5 // the limit for utterances of a client, per second
 	speechWithin = 25 * time.Second
 	idleAfter    = 40 * time.Second // a client that polls counts as gone after this time without a poll
 )
@@ -47,7 +47,8 @@ var httpserveNames = httpserve.Server{
 	PublicURL: "connectors.voice.public_url in settings.json",
 }
 
-// UserID returns the user id of the person with this token. It is a hash, so it may be stored and shown.
+// UserID returns the user id of the person with this token. The id is a hash, so it may be stored and
+// shown.
 func UserID(token string) string {
 	sum := sha256.Sum256([]byte("nod voice " + token))
 	return "v-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:32])
@@ -58,18 +59,18 @@ func UserID(token string) string {
 type talks struct {
 	mu    sync.Mutex
 	open  map[string]*talk
-	wrong map[string]map[string]int // how many wrong code words each person has said, by request; kept when the person's client disconnects
+	wrong map[string]map[string]int // how many wrong code words each person has said, by request; kept after the person's client has disconnected
 }
 
-// of returns the talk of a person, or nil.
+// of returns the talk of a person, or nil if there is none.
 func (ts *talks) of(user string) *talk {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.open[user]
 }
 
-// put makes t the person's talk. If the person has an older talk, put first ends it and waits
-// until it has ended. It returns false if there are too many talks.
+// put makes t the person's talk. If the person has an older talk, put first ends the older talk and waits
+// until it has ended. put returns false if there are too many talks.
 func (ts *talks) put(t *talk) bool {
 	user := t.from.UserID
 	for {
@@ -118,7 +119,7 @@ func (ts *talks) endAll() {
 	}
 }
 
-// server serves the clients of one Run.
+// server serves the voice clients while Carrier.Run runs.
 type server struct {
 	*Carrier
 	desk  people.Desk
@@ -165,7 +166,7 @@ func refuse(w http.ResponseWriter, status int, code schemas.Code, text string) {
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // fails if the client has gone
+	_ = json.NewEncoder(w).Encode(v) // Encode fails if the client has gone
 }
 
 // user returns the user id that belongs to the token in an HTTP request. If the request has no

@@ -37,10 +37,10 @@ type Settings struct {
 	CertFile    string `json:"cert_file,omitempty"`
 	KeyFile     string `json:"key_file,omitempty"`
 	BehindProxy bool   `json:"behind_proxy,omitempty"` // a proxy in front of it speaks TLS
-	// PermissionTimeoutSeconds is read by engines; see schemas.Settings.VoiceTimeout.
+	// PermissionTimeoutSeconds is a setting for engines; see schemas.Settings.VoiceTimeout.
 	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"`
-	// WordsPerMinute is the rate at which clients speak. nod estimates from it when a client has
-	// finished, unless the client reports that. 0 means DefaultRate.
+	// WordsPerMinute is the rate at which clients speak. From this rate nod estimates when a client has
+	// finished, unless the client reports the end. 0 means DefaultRate.
 	WordsPerMinute int `json:"words_per_minute,omitempty"`
 	// EchoMarginMS is the time in milliseconds after a client's own speech in which words do not count.
 	// 0 means DefaultMargin.

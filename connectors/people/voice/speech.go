@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The sentences that a voice client speaks, besides those about a request.
+// The sentences that a voice client speaks, except the sentences about a request.
 const (
 	sayYesOrNo    = "Say yes or no."
 	sayNo         = "You can say no to deny it."
@@ -30,8 +30,8 @@ type speech struct {
 	payload string // the payload as spoken, such as "Run command: make, in app"; empty if it cannot be spoken whole
 	kind    string // a description of the request without its payload
 	risk    string // such as "high risk"
-	why     string // the reasons for the risk, in nod's own words; without their objects, because the payload contains them; empty if there are no reasons
-	deny    string // a sentence with the reason why the request can only be denied by voice; empty if it can also be allowed
+	why     string // the reasons for the risk, in nod's own words; empty without reasons. The payload contains the objects
+	deny    string // why the request can only be denied by voice; empty if it can also be allowed
 	code    bool   // the person must say the code word to allow the request
 }
 
@@ -66,7 +66,7 @@ func speechOf(p *schemas.Prompt) speech {
 	for _, condition := range p.Conditions {
 		for c := range strings.SplitSeq(condition, ", ") {
 			switch c {
-			case "": // a condition that every voice client fulfils
+			case "": // an empty condition: every voice client fulfils it
 			case schemas.ConditionCodeWord:
 				s.code = true
 			default:
@@ -108,9 +108,9 @@ func riskOf(r schemas.Risk) string {
 	return "unknown"
 }
 
-// payloadOf returns the complete input of a request in spoken words. It uses the parts that every
-// channel must show, so no field is missing. ok is false if a part cannot be spoken exactly, or
-// if the text is too long.
+// payloadOf returns the complete input of a request in spoken words. No field is missing, because
+// payloadOf uses the parts that every channel must show. ok is false if a part cannot be spoken exactly,
+// or if the text is too long.
 func payloadOf(p *schemas.Prompt) (spoken string, ok bool) {
 	var all []string
 	for _, part := range people.Unfolded(p, p.Request.CreatedAt) {
@@ -215,9 +215,8 @@ func (s *speech) choices() string {
 	return sayYesOrNo
 }
 
-// readBack returns the sentences that repeat a person's yes before it counts. The word that
-// confirms is not at their end, because a microphone that hears only their end would otherwise
-// confirm.
+// readBack returns the sentences that repeat a person's yes before it counts. The word that confirms is
+// not the last word, because a microphone that hears only the end would otherwise confirm.
 func (s *speech) readBack() string {
 	how := "Say confirm to allow it, or no to deny it."
 	if s.code {

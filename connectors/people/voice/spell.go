@@ -8,9 +8,9 @@ import (
 // The bounds of a text that can be spoken. A person cannot keep a longer text in mind, and cannot tell
 // the characters of a longer word apart.
 const (
-	maxSpoken = 240 // characters, with the signs spelled out
+	maxSpoken = 240 // the longest text, in characters with the signs spelled out
 	maxWords  = 45
-	maxWord   = 20 // characters of one written word
+	maxWord   = 20 // the longest written word, in characters
 )
 
 // signs are the spoken names of all printable ASCII characters that are no letter and no digit. Speech
@@ -25,14 +25,13 @@ var signs = map[byte]string{
 
 // Words that announce capital letters.
 const (
-	oneCapital  = "capital"  // the next word begins with a capital
-	allCapitals = "capitals" // the next word has only capitals
+	oneCapital  = "capital"  // announces that the next word begins with a capital
+	allCapitals = "capitals" // announces that the next word has only capitals
 )
 
-// spell returns words that convey every character of text. ok is false if that is impossible, for
-// one of three reasons: the text is too long; it contains characters outside printable ASCII,
-// such as a letter of another script that looks like a Latin one; or it contains a word such as
-// "dash", which sounds like the sign "-".
+// spell returns words that convey every character of text. ok is false if the text is too long, or
+// contains characters outside printable ASCII, such as a letter of another script that looks like a Latin
+// one. ok is also false if the text contains a word such as "dash", which sounds like the sign "-".
 func spell(text string) (spoken string, ok bool) {
 	var words []string
 	for i := 0; i < len(text); {
@@ -58,9 +57,9 @@ func spell(text string) (spoken string, ok bool) {
 	return spoken, true
 }
 
-// between reports whether the blank at i stands between two words in lower case, so that the
-// pause between the words conveys it. Next to a capital letter the blank must be spoken, because
-// the word "capital" also makes a pause.
+// between reports whether the blank at i stands between two words in lower case. A pause between the two
+// words conveys such a blank. Next to a capital letter the blank must be spoken, because the word
+// "capital" also makes a pause.
 func between(text string, i int) bool {
 	return i > 0 && i+1 < len(text) && plain(text[i-1]) && plain(text[i+1])
 }

@@ -42,8 +42,8 @@ func TestSpell(t *testing.T) {
 	}
 }
 
-// Two different texts sound different when they are spoken. The only exception is the blank
-// between two words, which every speaker makes heard by a pause.
+// Two different texts sound different when they are spoken. The only exception is the blank between two
+// words, which every speaker conveys by a pause.
 func FuzzSpell(f *testing.F) {
 	f.Add("rm -rf / tmp", "rm -rf /tmp")
 	f.Add("rm dash", "rm -")

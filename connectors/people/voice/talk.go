@@ -20,8 +20,8 @@ const (
 	// presentEvery is the interval at which a talk renews its client's lease and checks that the person
 	// is still an approver.
 	presentEvery = 10 * time.Second
-	// callWithin is the time limit of one call to nod. answerWithin is the time limit for storing
-	// an answer. After it, the person is told that the answer is not confirmed, and is asked
+	// callWithin is the time limit of one call to nod. answerWithin is the time limit for storing an
+	// answer. If nod takes longer, the person is told that the answer is not confirmed, and is asked
 	// again.
 	callWithin   = 5 * time.Second
 	answerWithin = 15 * time.Second
@@ -31,7 +31,7 @@ const (
 
 // approvers is a Desk that can tell whether a user is an approver.
 type approvers interface {
-	// Approver returns the approver with this user id. The error is FORBIDDEN if there is none.
+	// Approver returns the approver with this user id. If there is none, the error is FORBIDDEN.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
 }
 
@@ -43,18 +43,18 @@ type talk struct {
 	client   string   // the id of the client's lease
 	sessions []string // the sessions whose input lock the client wants
 
-	ctx    context.Context            // ends when the talk ends; its cause is the reason
+	ctx    context.Context            // ends with the talk; its cause is the reason for the end
 	in     chan func(context.Context) // functions that run must execute
-	ended  chan struct{}              // closed when run has returned
+	ended  chan struct{}              // closed after run has returned
 	cancel context.CancelCauseFunc
 
 	dialogue
-	pending []schemas.Prompt  // the requests about which this person must still be asked, oldest first
-	ends    map[string]uint64 // the requests that the person knows to have ended, each with the revision of the prompt that was spoken
-	joined  map[string]bool   // the sessions in which this client is registered as present
+	pending []schemas.Prompt  // the requests about which the person must still be asked, oldest first
+	ends    map[string]uint64 // the requests whose end the person knows, each with the revision of the prompt that was spoken
+	joined  map[string]bool   // the sessions in which the client is registered as present
 	checked time.Time         // the time of the last renewal of the leases
-	polls   bool              // the client polls over HTTP, and counts as gone when it stops
-	polled  atomic.Int64      // the time of its last poll, in nanoseconds
+	polls   bool              // the client polls over HTTP; a client that stops polling counts as gone
+	polled  atomic.Int64      // the time of the client's last poll, in nanoseconds
 }
 
 // maxLines is the number of lines that a slow client may leave unfetched. If there are more, the
@@ -94,8 +94,8 @@ func (t *talk) run() {
 	}
 }
 
-// do makes the goroutine run execute work, and waits until it has. It returns false if the talk
-// or ctx has ended.
+// do makes the goroutine run execute work, and waits for the end of work. It returns false if the talk or
+// ctx has ended.
 func (t *talk) do(ctx context.Context, work func(context.Context)) bool {
 	done := make(chan struct{})
 	select {
@@ -161,7 +161,7 @@ func (t *talk) reconcile(ctx context.Context, waiting []schemas.Prompt) {
 		p, page, err := t.desk.Show(ctx, t.open.SessionID, t.open.PendingID)
 		switch {
 		case err == nil && p.Decision == nil && p.Digest == t.open.Digest:
-			return // still pending, but missing in the list, which is limited to maxQueued requests
+			return // the request is still pending: the list is limited to maxQueued requests
 		case err == nil && p.Decision != nil:
 			t.close(ending(p.Decision, page.Now))
 		default:
@@ -171,8 +171,8 @@ func (t *talk) reconcile(ctx context.Context, waiting []schemas.Prompt) {
 	t.askNext()
 }
 
-// askNext asks about the oldest request that waits, unless the person is being asked about
-// another one.
+// askNext asks about the oldest request that waits, unless the person is already being asked about a
+// request.
 func (t *talk) askNext() {
 	if t.open == nil && len(t.pending) > 0 {
 		p := t.pending[0]
@@ -189,7 +189,7 @@ func (t *talk) close(text string) {
 	t.end(text)
 }
 
-// offer takes a prompt from the worker: a pending request, or one with its outcome.
+// offer takes a prompt from the worker. The prompt shows a pending request or an outcome.
 func (t *talk) offer(p schemas.Prompt) {
 	same := func(q schemas.Prompt) bool { return q.Key() == p.Key() && q.Digest == p.Digest }
 	isOpen := t.open != nil && same(*t.open)
@@ -294,8 +294,7 @@ func (t *talk) hold(ctx context.Context, op schemas.PresenceOp, session string) 
 	}
 }
 
-// leave ends the client's presence and its input locks. If nod does not reply, they expire by
-// themselves.
+// leave ends the client's presence and its input locks. If nod does not reply, the leases expire.
 func (t *talk) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
 	defer cancel()

@@ -33,14 +33,14 @@ const (
 	DefaultRate = 120
 	// DefaultMargin is the time after a client's own speech in which words do not count.
 	DefaultMargin = 2 * time.Second
-	// clientWithin is how long nod tries to reach a person who has no connected client, counted
-	// from the request. The client may be connecting again, or may be connected to another
-	// worker, which can then take the prompt.
+	// clientWithin is how long nod tries to reach a person who has no connected client, counted from the
+	// request. In this time the client may connect again, or another worker that has the client may take
+	// the prompt.
 	clientWithin = 10 * time.Second
-	// clientPause is the pause between two of these attempts.
+	// clientPause is the pause between two attempts to reach a person without a connected client.
 	clientPause = time.Second
-	// maxSkew is how far in the future the creation time of a request, which its agent writes,
-	// may lie. If it is further ahead, nod does not wait for the client.
+	// maxSkew is how far in the future the creation time of a request may lie; the agent writes this
+	// time. If it lies further ahead, nod does not wait for the client.
 	maxSkew = time.Minute
 )
 
@@ -57,7 +57,7 @@ type Carrier struct {
 
 var _ people.Carrier = (*Carrier)(nil)
 
-// New creates the carrier. It does not listen yet; Run does.
+// New creates the carrier. The carrier listens only while Run runs.
 func New(s Settings, log *slog.Logger) *Carrier {
 	c := &Carrier{settings: s, rate: s.WordsPerMinute, margin: time.Duration(s.EchoMarginMS) * time.Millisecond, userID: UserID, utterances: utterances, log: log}
 	if c.rate == 0 {
@@ -83,7 +83,7 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
-	stop := context.AfterFunc(ctx, func() { _ = web.Close() }) // a closed server ends Serve
+	stop := context.AfterFunc(ctx, func() { _ = web.Close() }) // closing the server ends Serve
 	defer stop()
 	c.log.Debug("voice: listening", "url", addr.URL)
 	err = listen.Serve(web, l)

@@ -15,9 +15,9 @@ import (
 
 // The types of messages between a client and the server.
 const (
-	typeSay        = "say"        // Line, to the client
-	typeTranscript = "transcript" // Message, from the client
-	typeSpoken     = "spoken"     // Message, from a client that reports the end of its speech
+	typeSay        = "say"        // a Line, to the client
+	typeTranscript = "transcript" // a Message with a transcript, from the client
+	typeSpoken     = "spoken"     // a Message from a client that reports the end of its speech
 )
 
 // Message is a message of a client.
@@ -37,11 +37,11 @@ type Message struct {
 	Seq int `json:"seq,omitempty"`
 }
 
-// maxAgo is the longest time before a message at which nod believes that the person spoke. nod
-// shortens longer times to it.
+// maxAgo is the longest time before a message at which nod believes that the person spoke. nod shortens a
+// longer time to maxAgo.
 const maxAgo = time.Minute
 
-// utterance converts a transcript that arrived at now.
+// utterance converts a message with a transcript that arrived at now.
 func (m *Message) utterance(now time.Time) Utterance {
 	ago := func(ms int) time.Time {
 		return now.Add(-min(max(time.Duration(ms), 0)*time.Millisecond, maxAgo))
@@ -62,7 +62,7 @@ func (t *talk) take(ctx context.Context, m Message, now time.Time) bool {
 	case typeSpoken:
 		t.spoken(m.Seq, now)
 	}
-	return true // ignore the types of messages of later versions
+	return true // ignore a type of message that only a later version of nod knows
 }
 
 // socket serves a client over a WebSocket.
@@ -84,8 +84,8 @@ func (s *server) socket(w http.ResponseWriter, r *http.Request) {
 	go s.write(t, conn)
 	go s.ping(t, conn)
 	go func() {
-		<-t.ended                                             // the close ends the loop below
-		_ = conn.Close(websocket.StatusGoingAway, t.reason()) // the client may have gone
+		<-t.ended                                             // the end of the connection ends the loop below
+		_ = conn.Close(websocket.StatusGoingAway, t.reason()) // fails if the client has gone
 	}()
 	limit := rate.NewLimiter(s.utterances, 2*utterances)
 	for {
@@ -133,7 +133,7 @@ func (s *server) write(t *talk, conn *websocket.Conn) {
 	}
 }
 
-// ping sends pings to a client, and ends its connection if no reply comes.
+// ping sends pings to a client. If no reply comes, ping ends the connection.
 func (s *server) ping(t *talk, conn *websocket.Conn) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -153,9 +153,9 @@ func (s *server) ping(t *talk, conn *websocket.Conn) {
 	}
 }
 
-// speech serves the long polls of a client over HTTP. It replies with the lines whose numbers are
-// greater than the parameter after. If there are none for speechWithin, the reply is an empty
-// list. The first poll opens the talk.
+// speech serves the long polls of a client over HTTP. It replies with the lines whose numbers are greater
+// than the parameter after. If no line comes within speechWithin, the reply is an empty list. The first
+// poll opens the talk.
 func (s *server) speech(w http.ResponseWriter, r *http.Request) {
 	user, ok := s.approver(w, r)
 	if !ok {
@@ -168,7 +168,7 @@ func (s *server) speech(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	t.polled.Store(time.Now().UnixNano())
-	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // 0 if after is no number, for all lines
+	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // 0, which stands for all lines, if after is no number
 	ctx, cancel := context.WithTimeout(r.Context(), speechWithin)
 	defer cancel()
 	lines := t.next(ctx, after, t.ended)

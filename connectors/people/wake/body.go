@@ -93,8 +93,8 @@ func (p Priorities) of(m *message) int {
 	return p.High
 }
 
-// priority is a placeholder. If a field of a JSON body consists of it alone, its value is a
-// number and not a string.
+// priority is a placeholder. If a field of a JSON body consists of this placeholder alone, the field's
+// value is a number and not a string.
 const priority = "{priority}"
 
 // maxTemplateText is the largest text in a template in bytes. Pushover shows 1,024 characters.

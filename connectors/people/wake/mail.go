@@ -24,8 +24,8 @@ import (
 const (
 	// mailTimeout is the time limit for handing one message to a mail server.
 	mailTimeout = 15 * time.Second
-	// mailPause is the shortest time until the next attempt if a mail server refuses a message
-	// temporarily and names no time, and mailPauseMax the longest.
+	// mailPause and mailPauseMax are the shortest and the longest time until the next attempt, if a mail
+	// server refuses a message temporarily and names no time.
 	mailPause    = time.Minute
 	mailPauseMax = 30 * time.Minute
 	// maxMailText is the largest text of a mail in bytes.
@@ -42,11 +42,11 @@ type mailer struct {
 	refused *people.Memory // the time of the first temporary refusal of each message, by its id
 }
 
-// sinceFirst returns the time since the first temporary refusal of m. For this refusal itself, and for
-// the first one after a restart, it returns 0.
+// sinceFirst returns the time since the first temporary refusal of m since the last restart. For the
+// first refusal itself, it returns 0.
 func (s *mailer) sinceFirst(m *message) time.Duration {
 	first, err := time.Parse(time.RFC3339Nano, s.refused.Get(m.id))
-	if err != nil { // there is none yet
+	if err != nil { // no earlier refusal of m is known
 		s.refused.Put(m.id, m.at.Format(time.RFC3339Nano))
 		return 0
 	}
@@ -75,7 +75,7 @@ func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, e
 	if err != nil {
 		return step, err
 	}
-	defer func() { _ = c.Close() }() // fails if Quit has closed it
+	defer func() { _ = c.Close() }() // fails if Quit has already closed the connection
 	if t.User != "" {
 		if err := c.Auth(smtp.PlainAuth("", t.User, t.secret, t.url.Hostname())); err != nil {
 			return stepLogin, err
@@ -92,12 +92,12 @@ func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, e
 		return "the message", err
 	}
 	if _, err = w.Write(t.mail(m)); err == nil {
-		err = w.Close() // Close returns the server's reply: whether it accepts the message
+		err = w.Close() // the server's reply, which says whether it accepts the message
 	}
 	if err != nil {
 		return "the message", err
 	}
-	_ = c.Quit() // an error does not matter, because the server has accepted the message
+	_ = c.Quit() // an error of Quit does not matter, because the server has accepted the message
 	return "", nil
 }
 
@@ -109,7 +109,7 @@ const (
 
 var errNoTLS = errors.New("it offers no encryption: use smtps://, or another port")
 
-// connect opens an encrypted connection. It accepts an unencrypted one only to a server on this
+// connect opens an encrypted connection. It accepts an unencrypted connection only to a server on this
 // machine.
 func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step string, err error) {
 	host := t.url.Hostname()
@@ -127,13 +127,13 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	if err != nil {
 		return nil, "the connection", err
 	}
-	deadline, _ := ctx.Deadline() // always set, because send limits ctx
+	deadline, _ := ctx.Deadline() // ctx always has a deadline, because send sets one
 	context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	if err = conn.SetDeadline(deadline); err == nil {
 		c, err = smtp.NewClient(conn, host)
 	}
 	if err != nil {
-		_ = conn.Close() // the connection is useless; report the first error
+		_ = conn.Close() // the connection is useless; the caller gets the first error
 		return nil, "the connection", err
 	}
 	_, domain, _ := strings.Cut(t.from.Address, "@")
@@ -158,8 +158,8 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	return c, "", nil
 }
 
-// mailError returns the error for a failed step. If the server refuses with a code 5xx, the
-// person is unreachable by this target, or the settings are wrong. If it refuses with 4xx, the
+// mailError returns the error for a failed step. If the server refuses with a code 5xx, the person is
+// unreachable by this target, or the settings are wrong. If the server refuses with a code 4xx, the
 // worker tries again later.
 func (s *mailer) mailError(t *target, m *message, step string, err error) *people.Error {
 	var refusal *textproto.Error
@@ -175,7 +175,7 @@ func (s *mailer) mailError(t *target, m *message, step string, err error) *peopl
 	switch {
 	case refusal.Code/100 == 4:
 		e.After = retryIn(refusal.Msg, s.sinceFirst(m))
-	case refusal.Code/100 != 5: // the server does not speak SMTP
+	case refusal.Code/100 != 5: // no code of SMTP: the address is that of another kind of server
 	case step == stepLogin, step == stepTLS, refusal.Code == 530:
 		e.Permanent = true
 		e.Err = fmt.Errorf("%w: check url, user and secret under connectors.wake.targets", e.Err)
@@ -205,11 +205,12 @@ func cause(err error) string {
 // unknown sender (greylisting), such as "try again in 300 seconds".
 var inSeconds = regexp.MustCompile(`\bin (\d{1,5}) ?s(?:ec|econds?)?\b`)
 
-// retryIn returns the time until the next attempt, from the text of a temporary refusal. since is the time
-// since the first refusal. Without a time in the text, each pause is twice as long as the one before.
+// retryIn returns the time until the next attempt, from the text of a temporary refusal. since is the
+// time since the first refusal. If the text names no time, each pause is twice as long as the previous
+// pause.
 func retryIn(text string, since time.Duration) time.Duration {
 	if found := inSeconds.FindStringSubmatch(text); found != nil {
-		n, _ := strconv.Atoi(found[1]) // cannot fail: inSeconds matches at most five digits
+		n, _ := strconv.Atoi(found[1]) // Atoi cannot fail, because inSeconds matches at most five digits
 		return max(time.Duration(n)*time.Second, time.Second)
 	}
 	return min(max(since, 0)+mailPause, mailPauseMax)

@@ -42,11 +42,11 @@ type mailServer struct {
 	mu       sync.Mutex
 	got      []received
 	breaking []peopletest.Fault
-	refusal  *smtp.SMTPError // for each recipient, if not nil
+	refusal  *smtp.SMTPError // the reply to each recipient, if not nil
 }
 
 func newMailServer(t *testing.T) *mailServer {
-	certs := httptest.NewTLSServer(nil) // its certificate is for 127.0.0.1
+	certs := httptest.NewTLSServer(nil) // this server is never called; it only has a certificate for 127.0.0.1
 	t.Cleanup(certs.Close)
 	m := &mailServer{t: t, roots: x509.NewCertPool()}
 	m.roots.AddCert(certs.Certificate())
@@ -56,7 +56,7 @@ func newMailServer(t *testing.T) *mailServer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	m.addr = l.Addr().String()
-	go func() { _ = s.Serve(l) }() // ends with Close
+	go func() { _ = s.Serve(l) }() // Serve returns after Close
 	t.Cleanup(func() { _ = s.Close() })
 	return m
 }
@@ -145,7 +145,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) Reset()        {}
 func (s *session) Logout() error { return nil }
 
-// fault returns the next planned fault, if it is one of these. Otherwise it returns -1.
+// fault returns the next planned fault if the list of contains it. Otherwise it returns -1.
 func (m *mailServer) fault(of ...peopletest.Fault) (peopletest.Fault, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,7 +224,7 @@ func TestMailsAreWellFormed(t *testing.T) {
 	require.NotEqual(t, first.header["Message-Id"], m.got[1].header["Message-Id"])
 }
 
-// If a mail server refuses a message permanently, the person is unreachable at once. If it
+// If a mail server refuses a message permanently, the person is unreachable at once. If the server
 // refuses temporarily, the worker tries again.
 func TestMailServersRefuse(t *testing.T) {
 	m := newMailServer(t)
@@ -240,7 +240,7 @@ func TestMailServersRefuse(t *testing.T) {
 	}
 	m.refusal = &smtp.SMTPError{Code: 451, EnhancedCode: smtp.NoEnhancedCode, Message: "later"}
 	p := asks("make")
-	p.PendingID, p.Request.CreatedAt = "p2", time.Now().Add(-time.Hour) // the agent's time does not matter
+	p.PendingID, p.Request.CreatedAt = "p2", time.Now().Add(-time.Hour) // the agent's time does not change the pauses
 	for range 2 {
 		_, err := c.Prompt(t.Context(), p)
 		require.InDelta(t, time.Minute, asError(t, err).After, float64(10*time.Second))

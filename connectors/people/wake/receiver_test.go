@@ -48,7 +48,7 @@ type received struct {
 	user   string
 	header http.Header
 	body   []byte
-	text   string // the decoded body, one field after another
+	text   string // the fields of the decoded body, one after another
 }
 
 func newReceiver(t *testing.T, kind wake.Kind) *receiver {
@@ -185,7 +185,8 @@ func (r *receiver) accept(req *http.Request, body []byte) (received, error) {
 	return got, orKey(nil, req, all["token"].(string))
 }
 
-// orKey returns err, or an error for a call without the key.
+// orKey returns err. If err is nil and the call lacks the key, orKey returns an error about said, the key
+// in the body.
 func orKey(err error, req *http.Request, said string) error {
 	if err == nil && (said != token || req.Header.Get("X-Key") != "key "+token) {
 		return fmt.Errorf("the key is %q", said)
@@ -232,7 +233,6 @@ func (r *receiver) Break(fault peopletest.Fault) {
 	r.breaking = append(r.breaking, fault)
 }
 
-// last returns the last message to Ann.
 func (r *receiver) last() received {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -41,8 +41,8 @@ const (
 	Mail    Kind = "mail" // a mail, by SMTP
 )
 
-// Target is one recipient of notifications. An approver has it by an identity on the connector
-// wake, whose user id is the target's name.
+// Target is a recipient of notifications. An approver has a target if the approver's user id on the
+// connector wake is the target's name.
 type Target struct {
 	Name    string `json:"name"`
 	Kind    Kind   `json:"kind"`

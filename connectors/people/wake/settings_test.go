@@ -46,7 +46,8 @@ func TestTheSchemaIsTheStruct(t *testing.T) {
 	compare(reflect.TypeFor[wake.Settings](), schema)
 }
 
-// decode decodes settings with these targets, or with connectors.wake itself if it is an object.
+// decode decodes settings with a list of targets. A text that begins with {"web_url" is the whole section
+// connectors.wake instead.
 func decode(targets string) error {
 	if !strings.HasPrefix(targets, `{"web_url"`) {
 		targets = `{"web_url": "https://nod.example.com", "targets": [` + targets + `]}`

@@ -22,14 +22,14 @@ import (
 type message struct {
 	people.Wakeup
 	id     string // the id of the notification: webhook-id or Message-ID; see messageID
-	first  string // the id of the notification that the same request waits; the mail about the outcome refers to it
+	first  string // the id of the notification that the same request waits; the mail about the outcome refers to this id
 	event  string
 	at     time.Time // the time of this attempt
 	prompt *schemas.Prompt
 }
 
-// text returns the message's text. If the target's settings permit the payload, the text contains
-// it, or says that it would make the text longer than limit bytes.
+// text returns the message's text. If the target's settings permit the payload, the text contains the
+// payload, or says that the payload would make the text longer than limit bytes.
 func (m *message) text(t *target, limit int) string {
 	if !t.Payload {
 		return m.Text
@@ -43,7 +43,7 @@ type target struct {
 	url    *url.URL
 	secret string
 	key    []byte        // the key of a webhook's signature
-	from   *mail.Address // from and to are set for the kind mail
+	from   *mail.Address // set for the kind mail, as is to
 	to     *mail.Address
 }
 
@@ -174,7 +174,7 @@ func (t *target) result(resp *http.Response, now time.Time) error {
 		e.Unreachable = true
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable && asked:
 		e.After = max(after, time.Second)
-	case code == http.StatusRequestTimeout, code >= 500: // a temporary fault
+	case code == http.StatusRequestTimeout, code >= 500: // the fault is temporary
 	case code/100 == 3:
 		e.Permanent = true
 		e.Err = fmt.Errorf("wake %s: its server redirects, which nod does not follow: put the new address into connectors.wake.targets", t.Name)

@@ -28,9 +28,9 @@ import (
 const (
 	// callTimeout is the time limit of one HTTP call.
 	callTimeout = 10 * time.Second
-	// maxSkew is how far in the future the creation time of a request may lie. Its agent writes
-	// that time, and must not be able to delay a notification with it: if the time lies further
-	// ahead, the notification is due at once.
+	// maxSkew is how far in the future the creation time of a request may lie. If it lies further ahead,
+	// the notification is due at once, because the agent writes that time and must not be able to delay a
+	// notification.
 	maxSkew = time.Minute
 )
 
@@ -92,14 +92,14 @@ func (c *Carrier) Settle(ctx context.Context, _ people.Ref, p schemas.Prompt) er
 	return c.send(ctx, t, messageID(&p, event(&p)), &p)
 }
 
-// messageID returns the id of a notification: it depends on the request, the target, and whether
-// the request waits or has ended. Each retry has the same id.
+// messageID returns the id of a notification. The id depends on the request, the target, and whether the
+// request waits or has ended. Each retry has the same id.
 func messageID(p *schemas.Prompt, event string) string {
 	sum := sha256.Sum256([]byte(p.SessionID + "\x00" + p.PendingID + "\x00" + p.Digest + "\x00" + p.Recipient + "\x00" + event))
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// The events of a request.
+// The events of a request that a notification can report.
 const (
 	waiting = "nod.request.waiting"
 	ended   = "nod.request.ended"

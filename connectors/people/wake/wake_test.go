@@ -33,11 +33,10 @@ func TestTheSuite(t *testing.T) {
 	}
 }
 
-// asks returns a prompt for Ann.
 func asks(command string) schemas.Prompt {
 	details, err := schemas.Encode(map[string]string{"command": command})
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	now := time.Now().UTC()
 	return schemas.Prompt{
@@ -60,7 +59,6 @@ func open(t *testing.T, r *receiver, change func(*wake.Target)) *wake.Carrier {
 
 func unchanged(*wake.Target) {}
 
-// asError returns the carrier's error.
 func asError(t *testing.T, err error) people.Error {
 	var e *people.Error
 	require.True(t, errors.As(err, &e), "%v", err)
@@ -68,8 +66,8 @@ func asError(t *testing.T, err error) people.Error {
 	return people.Error{After: e.After, Permanent: e.Permanent, Unreachable: e.Unreachable}
 }
 
-// All attempts to send a notification have the same webhook-id. The notification about the
-// outcome has another.
+// All attempts to send a notification have the same webhook-id. The notification about the outcome has a
+// different id.
 func TestRetriesHaveTheSameWebhookID(t *testing.T) {
 	r := newReceiver(t, wake.Webhook)
 	c := open(t, r, unchanged)
@@ -80,7 +78,7 @@ func TestRetriesHaveTheSameWebhookID(t *testing.T) {
 	require.Equal(t, people.Error{}, asError(t, err))
 	first := id()
 	p.Repeat = true
-	ref, err := open(t, r, unchanged).Prompt(t.Context(), p) // after a restart
+	ref, err := open(t, r, unchanged).Prompt(t.Context(), p) // a new carrier, as after a restart
 	require.NoError(t, err)
 	require.Equal(t, first, id())
 	p.Decision = &schemas.Decision{Outcome: schemas.Denied}
@@ -113,7 +111,7 @@ func TestAChangedWebhookDoesNotVerify(t *testing.T) {
 	require.Error(t, other.Verify(m.body, m.header))
 }
 
-// The npm library of Standard Webhooks accepts a webhook and refuses a changed one.
+// The npm library of Standard Webhooks accepts a webhook and refuses a changed webhook.
 func TestTheJavaScriptLibraryVerifiesAWebhook(t *testing.T) {
 	if os.Getenv("NOD_WEBHOOK_TEST_NPM") == "" {
 		t.Skip("it needs npm and the network: NOD_WEBHOOK_TEST_NPM=1 go test ./connectors/people/wake -run JavaScript")
@@ -244,7 +242,7 @@ func TestRepliesAreToldApart(t *testing.T) {
 	}
 }
 
-// An error and the check of nod doctor name the target, and neither its address nor its secret.
+// An error, and the check of nod doctor, name the target but not its address or its secret.
 func TestErrorsNameTheTargetOnly(t *testing.T) {
 	r := newReceiver(t, wake.Form)
 	gone := httptest.NewServer(nil)

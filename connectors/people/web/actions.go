@@ -24,7 +24,7 @@ type actionPayload struct {
 	Limit     int    `json:"limit"`
 	GrantID   string `json:"grant_id"`
 
-	// The filters of permissions.history, and the Next of the page before.
+	// Fields of permissions.history: the Next of the previous page, and filters.
 	Before  string          `json:"before"`
 	Query   string          `json:"query"`
 	Outcome schemas.Outcome `json:"outcome"`
@@ -43,8 +43,8 @@ type actionPayload struct {
 const listLimit = 100 // the largest number of requests in one page of permissions.list
 
 // handle executes the action of one message. It executes subscriptions in the order of their messages.
-// Actions that call nod run concurrently, at most maxCalls at a time. If that many are running, handle
-// waits, and later messages wait too.
+// Actions that call nod run concurrently. If maxCalls actions are running, handle waits, and later
+// messages wait too.
 func (c *client) handle(ctx context.Context, data []byte) {
 	var m clientMessage
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -67,8 +67,8 @@ func (c *client) handle(ctx context.Context, data []byte) {
 	}
 }
 
-// dispatch starts one action. If it cannot start the action, it returns an error and sends no reply.
-// Otherwise the action sends the reply.
+// dispatch starts an action, which then sends its reply. If dispatch cannot start the action, it returns
+// an error and sends no reply.
 func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload) error {
 	if a.SessionID != "" && !schemas.ValidID(a.SessionID) {
 		return noID("session_id")
@@ -133,8 +133,8 @@ func noID(field string) error {
 	return schemas.Errorf(schemas.CodeValidation, "%s is not an id: expected 1 to 128 letters, digits, _ or -", field)
 }
 
-// call runs f, which calls nod, in a goroutine. If maxCalls goroutines are running, it first waits for
-// the end of one. It returns an error if ctx ends before f starts.
+// call runs f, which calls nod, in a goroutine. If maxCalls goroutines are running, call first waits
+// until one of them ends. It returns an error if ctx ends before f starts.
 func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	select {
 	case c.calls <- struct{}{}:
@@ -175,7 +175,8 @@ func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) 
 	})
 }
 
-// compareEdit replies with the difference between a request's input and an edited one.
+// compareEdit replies with the difference between a request's input and the input that a person has
+// edited.
 func (c *client) compareEdit(ctx context.Context, m clientMessage, a actionPayload) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {
@@ -192,7 +193,7 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // the call has joined a question, and only the question can be answered
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // the call has joined a question, and a person can answer only the question
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {

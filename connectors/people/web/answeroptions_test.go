@@ -28,7 +28,7 @@ func (p *page) sets(selector, value string) {
 	p.does(script(fmt.Sprintf(`{ const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, value)))
 }
 
-// A lasting allow needs a second step. That step shows the rule, and the time at which the rule ends.
+// A lasting allow needs a second step, which shows the rule and the time at which the rule ends.
 func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -182,7 +182,7 @@ func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
 
 // If a request expires while its dialog is open, the outcome replaces the buttons.
 func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
-	t.Parallel() // the test waits for a deadline
+	t.Parallel() // the test mostly waits for a deadline
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
 	request := schemas.Request{

@@ -25,7 +25,7 @@ type page struct {
 // browser is a browser program that several tests share. The first test that needs it starts it, and
 // TestMain ends it.
 type browser struct {
-	names []string // the names of its program, in order of preference
+	names []string // the names of the browser's program, in order of preference
 	start sync.Once
 	err   error
 	ctx   context.Context
@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program returns the path of the installed browser. If there is none, it skips the test, or fails the
-// test if CI=true.
+// program returns the path of the installed browser. If no browser is installed, it skips the test, or
+// fails the test if CI=true.
 func (b *browser) program(t *testing.T) string {
 	t.Helper()
 	for _, name := range b.names {
@@ -74,7 +74,7 @@ func (b *browser) running(t *testing.T) context.Context {
 	path := b.program(t)
 	b.start.Do(func() {
 		alloc, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.NoSandbox, // root cannot use the sandbox; the browser visits only pages of the tests
+			chromedp.ExecPath(path), chromedp.NoSandbox, // the sandbox does not work for root; the browser visits only pages of the tests
 			chromedp.WSURLReadTimeout(time.Minute))...)
 		ctx, cancel := chromedp.NewContext(alloc)
 		b.ctx, b.close = ctx, func() { cancel(); end() }
@@ -126,11 +126,11 @@ func (p *page) sees(expr string) {
 	p.t.Helper()
 	look := "(async () => {" +
 		"for (const end = Date.now() + 2000; Date.now() < end; await new Promise((next) => setTimeout(next, 15)))" +
-		" try { if (" + expr + ") return true } catch {}" + // expr throws while one of its elements does not exist
+		" try { if (" + expr + ") return true } catch {}" + // expr throws an error while an element in it does not exist
 		"return false })()"
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool](look, chromedp.EvalAwaitPromise))
-		return err == nil && yes // ignore the error of a page that is being loaded anew
+		return err == nil && yes // ignore the error of a page that is just reloading
 	}
 	for until := time.Now().Add(3 * time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))
@@ -166,10 +166,9 @@ func (p *page) reads() {
 	p.readsBy("document.querySelector('.text')", "document.querySelector('dialog .hint')")
 }
 
-// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on. If
-// the hint is about a denial that is not confirmed yet, readsBy scrolls until Allow is active.
-// On a busy machine the page may not count a part that was in view for a short time. readsBy then
-// begins again, more slowly.
+// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on. If the
+// hint is about an unconfirmed denial, Allow must be active too. On a busy machine the page may miss a
+// part that was in view for a short time; readsBy then scrolls from the beginning again, more slowly.
 func (p *page) readsBy(scrolled, hint string) {
 	p.t.Helper()
 	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now(); globalThis.pause = 300"))

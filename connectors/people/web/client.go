@@ -24,7 +24,7 @@ const (
 	messagesAtOnce = 200
 	messagesEach   = 100                                 // the largest number of messages per second
 	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // the longest message, in bytes
-	pageBytes      = 4 << 20                             // the longest page of a list, in bytes of payload
+	pageBytes      = 4 << 20                             // the longest page of a list, in bytes of the requests' payloads
 	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
 	checkEvery     = 15 * time.Second
@@ -40,7 +40,7 @@ const lapsed = "the issuer of your login cannot be asked"
 // loggedOut is the reason for closing the connection of a client whose session has ended.
 const loggedOut = "you have logged out"
 
-// outgoing is an envelope in a client's queue. Sending it sets its timestamp.
+// outgoing is an envelope in a client's queue. Its timestamp is set when it is sent.
 type outgoing struct {
 	id, typ, action string
 	payload         any
@@ -67,7 +67,7 @@ type client struct {
 	live   int // number of messages in queue whose field live is set
 	ended  *websocket.CloseError
 	wake   chan struct{}
-	empty  chan struct{}   // gets a value when the queue has become empty
+	empty  chan struct{}   // gets a value when the queue becomes empty
 	counts bool            // a message with the number of unlisted requests is in the queue
 	locked map[string]bool // sessions whose input lock this client has requested
 }
@@ -113,7 +113,7 @@ func (c *client) run() {
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
-	for range cap(c.calls) { // wait for every running call: each has taken one slot of c.calls
+	for range cap(c.calls) { // each running call has taken a slot of c.calls: wait until all slots are free
 		c.calls <- struct{}{}
 	}
 	c.leaveSessions()
@@ -137,9 +137,9 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// sendRequest queues a pending request, in the form view, for the client. m contains the
-// message's other fields. It does nothing if the client has got this version or a newer one. The
-// caller holds the hub's lock.
+// sendRequest queues a pending request, in the form view, for the client. m contains the message's other
+// fields. If the client already has this version or a newer one, sendRequest does nothing. The caller
+// holds the hub's lock.
 func (c *client) sendRequest(p *schemas.Prompt, view *requestView, m outgoing) {
 	key := p.Key()
 	last := c.sent[key]
@@ -255,17 +255,17 @@ func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	return m, true, nil
 }
 
-// write sends the queued messages until end is called. It then closes the connection with the reason.
+// write sends the queued messages until end is called, and then closes the connection with the reason.
 func (c *client) write(ctx context.Context) {
 	for {
 		m, ok, ended := c.next()
 		switch {
 		case ended != nil:
-			_ = c.conn.Close(ended.Code, ended.Reason) // fails if the client has gone
+			_ = c.conn.Close(ended.Code, ended.Reason) // Close fails if the client has gone
 			return
 		case ok:
 			if c.send(ctx, m) != nil {
-				_ = c.conn.CloseNow() // fails if the connection is closed already
+				_ = c.conn.CloseNow() // CloseNow fails if the connection is already closed
 				return
 			}
 		default:

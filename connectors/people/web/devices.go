@@ -26,8 +26,8 @@ const (
 	maxOwn      = 8 // the largest number of devices per user
 )
 
-// services are the hosts of the browsers' push services. nod sends pushes to no other host, even if a
-// page subscribes with another one. A name with a leading dot matches all hosts of that domain.
+// services are the hosts of the browsers' push services. nod sends pushes only to these hosts, even if a
+// page subscribes with another host. A name with a leading dot matches all hosts of that domain.
 var services = []string{"fcm.googleapis.com", "updates.push.services.mozilla.com", ".push.apple.com", ".notify.windows.com"}
 
 // device is a browser that gets pushes until its login session ends.
@@ -36,9 +36,9 @@ type device struct {
 	Key     string `json:"key"` // nod's public key at the time of the subscription
 	Session token  `json:"session"`
 
-	notified  time.Time // the time of the subscription or of the last push; requests that were due before this time need no push
+	notified  time.Time // the time of the subscription or of the last push; requests that were due earlier need no push
 	notBefore time.Time // the earliest time of the next push to this device
-	failures  int       // the number of failed pushes since the last successful one
+	failures  int       // the number of failed pushes since the last successful push
 }
 
 // devices stores the subscribed devices in a file. Their delivery state (notified, notBefore,
@@ -57,8 +57,8 @@ func openDevices(dir string) (*devices, error) {
 	return d, err
 }
 
-// read reads the devices from the file, because other gateways may have changed it. It keeps the
-// delivery state that is in memory.
+// read reads the devices from the file, which other gateways may have changed. It keeps the delivery
+// state that is in memory.
 func (d *devices) read() (known []device, err error) {
 	data, err := os.ReadFile(d.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A freeze takes two clicks. It denies the pending requests, and every page shows it. If no second
-// device is set up, the page can also thaw.
+// A freeze takes two clicks. The freeze denies the pending requests, and every page shows the freeze. If
+// no second device is set up, the page can also thaw.
 func TestFreezeOnThePage(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -23,7 +23,7 @@ func TestFreezeOnThePage(t *testing.T) {
 	p.sees(row("one"))
 	p.freezeSays("Freeze")
 	p.clicksUntil("Sure? Deny everything")
-	p.does(script("document.querySelector('nod-freeze button').click()")) // too soon after the first click
+	p.does(script("document.querySelector('nod-freeze button').click()")) // too soon after the first click, so it has no effect
 	p.freezeSays("Sure? Deny everything")
 	p.clicksUntil("Thaw")
 	p.Contains(p.text("nod-freeze"), "every agent is frozen by Ann")
@@ -88,7 +88,7 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	p.clicksUntil("Thaw")
 	const input = "document.querySelector('nod-freeze input')"
 	p.True(value[bool](p, input+".hidden"))
-	for value[bool](p, input+".hidden") { // a click that comes too soon has no effect
+	for value[bool](p, input+".hidden") { // this click may come too soon to have an effect
 		p.does(script("document.querySelector('nod-freeze button').click()"))
 	}
 	p.Contains(p.text("nod-freeze .notice"), "takes the code word")
@@ -138,8 +138,8 @@ func (p *page) freezeSays(label string) {
 	p.sees(fmt.Sprintf("document.querySelector('nod-freeze button').textContent === %q", label))
 }
 
-// clicksUntil clicks the button repeatedly until its label is this one, because clicks have no effect
-// for a moment after a change.
+// clicksUntil clicks the button until it has this label, because clicks have no effect for a moment after
+// a change.
 func (p *page) clicksUntil(label string) {
 	p.t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; {

@@ -139,7 +139,7 @@ func TestInvalidFramesAreRefused(t *testing.T) {
 		m := s.next()
 		r.Equal("error", m.Type, text)
 		r.Equal(schemas.CodeBadRequest, m.Payload.Code, text)
-		answer, _ := s.gets("inbox.subscribe", nil) // the connection stays open
+		answer, _ := s.gets("inbox.subscribe", nil) // the connection stays open after the error
 		r.True(answer.Payload.Success)
 	}
 	binary := r.opens("bob")
@@ -147,7 +147,7 @@ func TestInvalidFramesAreRefused(t *testing.T) {
 	_, err := binary.reads()
 	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
 	long := r.opens("bob")
-	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // may fail, because the server closes the connection at the same time
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // Write may fail, because the server closes the connection at the same time
 	_, err = long.reads()
 	r.Error(err)
 }
@@ -185,11 +185,11 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 	r.Equal("Ann", other.Payload.Holder)
-	bob.gets("session.lock.release", fields{"session_id": "S"}) // this action must not release Ann's lock
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // Bob's action must not release Ann's lock
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
-	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing the connection releases the lock
+	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing Ann's connection releases her lock
 	r.Eventually(func() bool {
 		lock, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 		return lock.Payload.Granted
@@ -290,8 +290,8 @@ func TestListsComeInPages(t *testing.T) {
 	r.Equal(want, got)
 }
 
-// This test does not run beside others, because the server disconnects a client that reads nothing
-// for 30 s: on a busy machine, the replies would not be ready by then.
+// This test runs alone. On a busy machine, the replies would take longer than the 30 s after which the
+// server disconnects a client that reads nothing.
 func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	r := start(t)
 	slow, quick := r.opens("ann"), r.opens("bob")
@@ -302,12 +302,12 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // so many messages that the buffers of the socket cannot hold them, but fewer than maxBacklog
+	for range 240 { // enough messages to fill the buffers of the socket, but fewer than maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
 	r.Eventually(func() bool { return r.web.Queued() > 200 }, 25*time.Second, 10*time.Millisecond) // the socket has taken fewer than 40 of the replies
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // few enough that nod can send them within 30 s: after that, it disconnects a client that does not read, without a reason
+	const n = 60 // few enough to send within 30 s; a client that reads nothing for so long is disconnected without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -326,8 +326,8 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
-// long is the flag -long. With it, some tests take more time to test more. The script .ci/run
-// sets it.
+// long is the flag -long, with which some tests take more time to test more. The script .ci/run sets the
+// flag.
 var long = flag.Bool("long", false, "run the tests in their long form")
 
 // Clients connect and disconnect while many requests arrive and are decided. The gateway sends each
@@ -356,7 +356,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // several clients, because the rate limit of one is too low for all answers
+	for range 4 { // four clients, because the rate limit of a single client is too low for all answers
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {
@@ -410,7 +410,7 @@ func (r *rig) watches(ctx context.Context, session *http.Cookie, messages int) {
 		_, data, err := s.conn.Read(read)
 		cancel()
 		if err != nil {
-			return // the test is over
+			return // the read fails because the test is over
 		}
 		var m said
 		r.NoError(json.Unmarshal(data, &m))
@@ -441,8 +441,8 @@ func TestADecisionMadeElsewhereReachesSubscribers(t *testing.T) {
 	r.Contains(m.Payload.Text, "terminal")
 }
 
-// If a user is removed from the settings, the gateway disconnects the user's clients. Until then it
-// regularly sends them the broker's time.
+// If a user is removed from the settings, the gateway disconnects the user's clients. Until then the
+// gateway regularly sends these clients the broker's time.
 func TestARemovedApproverIsDisconnected(t *testing.T) {
 	t.Parallel()
 	r := start(t)

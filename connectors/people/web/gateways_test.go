@@ -22,9 +22,8 @@ import (
 
 const public = "https://nod.example.com"
 
-// gateway returns a rig with another gateway of the same nod, with the same public address. The rig
-// connects to it directly, as a proxy would. If keyFile is empty, the gateway has a separate login
-// key.
+// gateway returns a rig that connects directly to another gateway of the same nod, as a proxy would. The
+// gateway has the same public address. If keyFile is empty, the gateway has a separate login key.
 func (r *rig) gateway(keyFile string) *rig {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)

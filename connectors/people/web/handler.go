@@ -16,14 +16,14 @@ import (
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	loginsPerSecond   = 1 // logins for each caller's address, counted only if this inbox has not signed the token
+	loginsPerSecond   = 1 // logins per address of a caller; a login with a token of this inbox does not count
 	loginsAtOnce      = 10
 	maxBody           = 16 << 10 // the longest body of a request, in bytes
 )
 
-// policy is the page's Content-Security-Policy. With it the page loads only its own files, connects
-// only to its own server, and runs no inline scripts. Trusted types prevent text from becoming markup.
-// Their only policy, nod-worker, permits only the URL of the service worker.
+// policy is the page's Content-Security-Policy. With it the page loads only its own files, connects only
+// to its own server, and runs no inline scripts. Trusted types prevent text from becoming markup. The
+// only policy of trusted types, nod-worker, permits only the URL of the service worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types nod-worker"
@@ -32,7 +32,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 var page embed.FS
 
 func (s *Server) handler() http.Handler {
-	files, _ := fs.Sub(page, "page") // never fails, because the folder is embedded
+	files, _ := fs.Sub(page, "page") // Sub never fails, because the folder is embedded
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /icon/{n}", s.icon)
@@ -51,7 +51,7 @@ func (s *Server) handler() http.Handler {
 func (s *Server) protect(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	for _, origin := range s.addr.Origins {
-		_ = cross.AddTrustedOrigin(origin) // never fails, because the origins have been parsed before
+		_ = cross.AddTrustedOrigin(origin) // AddTrustedOrigin never fails, because the origins have been parsed before
 	}
 	guarded := http.MaxBytesHandler(cross.Handler(next), maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,5 +94,5 @@ func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
 		text, size = "99+", 7
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = fmt.Fprintf(w, countIcon, size, text) // fails if the client has gone
+	_, _ = fmt.Fprintf(w, countIcon, size, text) // Fprintf fails if the client has gone
 }

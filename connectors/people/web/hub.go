@@ -12,12 +12,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hub contains the list of pending requests and the clients. One lock guards both, so that a new
-// subscription misses no request: the client gets the requests that are pending then, and all
-// that arrive later. A client gets a request once, and again when the request changes. To send a
-// message, the hub only queues it, so a slow client does not delay others.
+// hub contains the list of pending requests and the clients. One lock guards the list and the clients, so
+// that a new subscription misses no request: the client gets the requests that are pending then, and all
+// that arrive later. A client gets a request once, and again when the request changes. To send a message,
+// the hub only queues it, so a slow client does not delay others.
 type hub struct {
-	tasks sync.WaitGroup // the connected clients, and the pusher
+	tasks sync.WaitGroup // counts the connected clients and the pusher
 
 	mu      sync.Mutex
 	pending pendingList
@@ -72,7 +72,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 		last, announced := c.sent[key]
 		switch {
 		case announced:
-			if last == (sentVersion{}) { // the request was announced to the client but not sent yet; the client must get it before its end
+			if last == (sentVersion{}) { // the client must get the request as pending before its end, because the request was announced but not sent
 				pending := *p
 				pending.Decision = nil
 				c.sendRequest(&pending, newRequestView(&pending, now), outgoing{live: true})
@@ -80,7 +80,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 			delete(c.sent, key)
 			c.enqueue(outgoing{action: notifyResolved, payload: r, live: true})
 			b.refill(c)
-		case c.sessions[p.SessionID]: // a rule decided the request, without a person
+		case c.sessions[p.SessionID]: // a rule decided the request, so nobody was asked
 			c.enqueue(outgoing{action: notifyDecided, payload: newDecidedView(p, now), live: true})
 		}
 		b.recount(c)
@@ -169,7 +169,7 @@ func (c *clock) read(ctx context.Context, r Registry) error {
 	return nil
 }
 
-// readOnce is read, unless the broker's time has been read before.
+// readOnce calls read, unless the broker's time has been read before.
 func (c *clock) readOnce(ctx context.Context, r Registry) error {
 	c.mu.Lock()
 	known := c.known

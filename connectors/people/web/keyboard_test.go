@@ -61,14 +61,14 @@ func TestKeysDoNothingElse(t *testing.T) {
 	r.asks("S", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
 	p.sees(row("two"))
-	p.presses("a") // this key has no effect, because no request is open
+	p.presses("a") // the key a has no effect, because no request is open
 	p.presses("j")
 	p.shows("one")
 	p.presses("j")
 	p.shows("two")
-	p.presses("j") // there is no later request, so this one stays open
-	// Right after the request has changed, no button works yet, so the key d must have no effect.
-	// A timer of the page presses it, because the test may be too late on a busy machine.
+	p.presses("j") // there is no later request, so the open request stays open
+	// Right after the request has changed, no button works yet, so the key d must have no effect. A timer
+	// of the page presses the key, because the test may be too slow on a busy machine.
 	p.does(script(`{ const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
 		press("k"); setTimeout(() => { press("d"); globalThis.pressed = true }, 100) }`))
 	p.sees("globalThis.pressed")
@@ -76,13 +76,13 @@ func TestKeysDoNothingElse(t *testing.T) {
 	p.ready("allow")
 	p.presses("m")
 	p.sees("document.activeElement.tagName === 'TEXTAREA'")
-	p.presses("ad") // these keys are letters of the message, and no shortcuts
+	p.presses("ad") // the keys are letters of the message, and no shortcuts
 	p.Equal("ad", strings.TrimPrefix(value[string](p, "document.activeElement.value"), "m"), "the test's own keys type the m too, unlike a keyboard's")
 	p.presses(kb.Escape) // Escape leaves the field
 	p.sees("document.activeElement.tagName !== 'TEXTAREA'")
 	p.presses("?")
 	p.sees("document.querySelector('.help').matches(':popover-open')")
-	p.presses("d") // no effect while the list of keys is open
+	p.presses("d") // the key d has no effect while the list of keys is open
 	p.presses("?")
 	p.sees("!document.querySelector('.help').matches(':popover-open')")
 	p.presses("/")
@@ -90,7 +90,7 @@ func TestKeysDoNothingElse(t *testing.T) {
 	p.presses(kb.Escape)
 	p.presses(kb.Escape)
 	p.sees("!document.querySelector('dialog').open")
-	r.listed(r.opens("bob"), "one", "two") // nothing was decided
+	r.listed(r.opens("bob"), "one", "two") // none of the keys has decided anything
 }
 
 // A user can undo a denial that nod remembers. nod then asks again about the agent's next
@@ -142,7 +142,7 @@ func TestAQuestionIsAnsweredByADigit(t *testing.T) {
 	p.presses("j")
 	p.ready("allow")
 	p.Equal([]string{"", "1", "2"}, value[[]string](p, "[...document.querySelectorAll('dialog .actions button')].map((b) => b.dataset.key ?? '')"))
-	p.presses("a") // the keys that allow have no effect, because a question has no single answer that allows
+	p.presses("a") // the keys that allow have no effect, because no answer of a question is the one that allows
 	p.presses("9")
 	p.presses("2")
 	p.ends("MariaDB")

@@ -20,9 +20,9 @@ func (s *Server) allowRequest(r *http.Request) bool {
 	return s.addressLimits.Allow(s.callerAddress(r))
 }
 
-// callerAddress returns the client's address; for IPv6 it returns the /64 network. Behind a proxy it
-// returns the last entry of X-Forwarded-For, which the nearest proxy wrote. The client may have forged
-// the other entries.
+// callerAddress returns the client's address or, for IPv6, the /64 network. Behind a proxy it returns the
+// last entry of X-Forwarded-For, which the nearest proxy wrote. The client may have forged the other
+// entries.
 func (s *Server) callerAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -39,6 +39,6 @@ func (s *Server) callerAddress(r *http.Request) string {
 	case ip.Is4():
 		return ip.String()
 	}
-	net64, _ := ip.WithZone("").Prefix(64) // one caller may own all addresses of a /64
+	net64, _ := ip.WithZone("").Prefix(64) // a single caller may own all addresses of a /64 network
 	return net64.String()
 }

@@ -21,8 +21,8 @@ func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
 // pace is the number of requests that a caller may send in these tests.
 const pace = 10
 
-// Too many requests without a session do not block any session. Too many requests of one session do
-// not block others.
+// Too many requests without a session do not block any session. Too many requests of a session do not
+// block other sessions.
 func TestAFloodBlocksNoOtherCaller(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -47,8 +47,8 @@ func TestGuessedTokensBlockNoLogin(t *testing.T) {
 	r.login("ann")
 }
 
-// Behind a proxy, all connections come from the proxy's address. The inbox then distinguishes clients
-// by X-Forwarded-For.
+// Behind a proxy, all connections come from the proxy's address, so the inbox distinguishes clients by
+// X-Forwarded-For.
 func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -56,7 +56,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	r.web.Pace(pace)
 	g.web.Pace(pace)
 	n := 0
-	through := func(format string) func(*http.Request) { // replaces the letter N in format by another number in each request
+	through := func(format string) func(*http.Request) { // each request gets another number in place of the letter N
 		return func(req *http.Request) {
 			n++
 			req.Header.Set("X-Forwarded-For", strings.ReplaceAll(format, "N", fmt.Sprint(n%200+1)))
@@ -64,7 +64,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	}
 	for _, client := range []string{
 		"192.0.2.1", "2001:db8::1", "nobody",
-		"198.51.100.N, 192.0.2.2", // the client wrote the first entry, so it is ignored
+		"198.51.100.N, 192.0.2.2", // the client wrote the first address, so the inbox ignores it
 		"2001:db8:0:1::N",         // addresses in one /64 network are one caller
 	} {
 		g.floods("GET", "/icon/1", "", through(client))

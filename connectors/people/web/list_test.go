@@ -34,7 +34,7 @@ func TestTheInboxGroupsBySessionAndSorts(t *testing.T) {
 	p.sets("nod-inbox [type=search]", "label-s")
 	p.sees(rowIDs + " === 'three,one'")
 	p.does(script("location.reload()"))
-	p.sees(rowIDs + " === 'two,three,one,four'") // the browser has stored the chosen order
+	p.sees(rowIDs + " === 'two,three,one,four'") // the browser has stored the order that the user chose
 }
 
 // The list and the open request are side by side in a wide window. In a narrow window the request

@@ -28,8 +28,8 @@ func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	}
 }
 
-// login exchanges the token of a login link for a session. Only this POST uses up the token. Opening
-// the link does not, because previews and scanners open links too.
+// login exchanges the token of a login link for a session. Only this POST uses up the token. Opening the
+// link does not use it up, because previews and scanners open links too.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
@@ -53,7 +53,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 		p.User, ok = user, err == nil
 	}
-	ok = ok && !schemas.IsLoginUser(p.User) // only the issuer can log such a person in
+	ok = ok && !schemas.IsLoginUser(p.User) // only the issuer can log in such a user
 	if ok {
 		_, err := s.opts.Registry.Approver(r.Context(), p.User)
 		if err == nil && !otherChannel {
@@ -100,7 +100,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 // session returns the session in the request's cookie. If the signature is wrong or the session has
-// expired, ok is false. It does not notice a logout; checkSession does.
+// expired, ok is false. session does not notice a logout; checkSession notices it.
 func (s *Server) session(r *http.Request) (p token, ok bool) {
 	c, err := r.Cookie(s.cookieName())
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Server) checkSession(ctx context.Context, p token) (name string, err er
 	return a.Name, err
 }
 
-// person returns the session's person, as an answer names the person to nod.
+// person returns the session's person in the form in which an answer names a person to nod.
 func (s *Server) person(ctx context.Context, p token) (schemas.From, error) {
 	if schemas.IsLoginUser(p.User) {
 		return s.logins.current(ctx, p)
@@ -167,10 +167,10 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
 
 // refuse replies with an error in nod's format.
 func refuse(w http.ResponseWriter, status int, e *schemas.Error) {
-	data, _ := schemas.Encode(e) // never fails for a *schemas.Error
+	data, _ := schemas.Encode(e) // Encode never fails for a *schemas.Error
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // fails if the client has gone
+	_, _ = w.Write(data) // Write fails if the client has gone
 }
 
 func refuseErr(w http.ResponseWriter, err error) {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	recheckAfter = 30 * time.Second // the age of a login at which its use makes the inbox ask the issuer again
+	recheckAfter = 30 * time.Second // if a login of this age is used, the inbox asks the issuer again
 	askAgain     = 5 * time.Second  // the pause after a failure to ask the issuer
-	turnLasts    = 15 * time.Second // how long one gateway alone asks the issuer about a login
+	turnLasts    = 15 * time.Second // the time for which only one gateway may ask the issuer about a login
 	maxSealed    = 96 << 10
 )
 
@@ -31,12 +31,12 @@ const (
 type Logins interface {
 	// Settings returns the settings in force.
 	Settings(ctx context.Context) (schemas.SettingsState, error)
-	// ApproverAs returns the approver that a person is. If the person is none, the error is
-	// FORBIDDEN.
+	// ApproverAs returns the approver whose identity is in from. If there is no such approver, the error
+	// is FORBIDDEN.
 	ApproverAs(ctx context.Context, from schemas.From) (schemas.Approver, error)
-	// RevokeAs is Records.Revoke for such a person.
+	// RevokeAs is Records.Revoke for a person who has logged in at an issuer.
 	RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from schemas.From) error
-	// LoadLogin returns the stored login of a session, or "" if none is stored.
+	// LoadLogin returns the stored login of a session, or "" if no login is stored.
 	LoadLogin(ctx context.Context, session string) (sealed string, revision uint64, err error)
 	// StoreLogin writes the login of a session, or removes it if sealed is "". The error is CONFLICT
 	// if the stored login has another revision.
@@ -50,23 +50,23 @@ type login struct {
 	User     string        `json:"user"` // the user id in the session's cookie
 	ClientID string        `json:"client_id"`
 	Login    schemas.Login `json:"login"`
-	// Turn is the gateway that asks the issuer about this login, alone until TurnEnds. Without turns, two
-	// gateways could use the same refresh token, and many issuers then end the login.
+	// Turn is the only gateway that may ask the issuer about this login until TurnEnds. Without turns,
+	// two gateways could use the same refresh token, and many issuers then end the login.
 	Turn     string    `json:"turn,omitempty"`
 	TurnEnds time.Time `json:"turn_ends,omitzero"`
 }
 
-// loginEntry is a login of which this gateway knows. Its lock is held while the gateway asks the
-// issuer, so that concurrent uses of a session ask once.
+// loginEntry is a login that this gateway has in memory. Its lock is held while the gateway asks the
+// issuer, so that concurrent uses of a session ask the issuer once.
 type loginEntry struct {
 	mu       sync.Mutex
 	login    login
 	revision uint64
-	unsaved  bool      // login is newer than the stored one
+	unsaved  bool      // nod has not stored the present value of login yet
 	askFrom  time.Time // the issuer is not asked before this time
-	failed   error     // why the issuer did not answer last time
+	failed   error     // the error of the last attempt to ask the issuer
 
-	used time.Time // guarded by the lock of logins, so that an entry that is about to be locked stays
+	used time.Time // guarded by the lock of logins, so that no entry is removed just before its lock is taken
 
 	at      sync.Mutex
 	checked time.Time // the time of the last check, for readers that must not wait
@@ -80,28 +80,28 @@ type logins struct {
 	url     string
 	now     func(context.Context) (time.Time, error) // the broker's time
 	recheck time.Duration
-	lasts   time.Duration // how long a check counts
+	lasts   time.Duration // how long a check of a login counts
 
 	mu      sync.Mutex
-	known   map[string]*loginEntry // by the session's id
+	known   map[string]*loginEntry // the entries by session id
 	client  *issuer.Client
-	madeFor schemas.OIDC // the settings of client
+	madeFor schemas.OIDC // the settings from which client was made
 }
 
-// errLoginEnded is the error for a login that the issuer has ended, or of which nothing is stored.
+// errLoginEnded is the error for a login that the issuer has ended, or that nod has not stored.
 var errLoginEnded = schemas.Errorf(schemas.CodeUnauthorized, "your login has ended: log in again")
 
 func newLogins(nod Logins, key []byte, url string, recheck, lasts time.Duration) *logins {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("web logins"))
-	block, _ := aes.NewCipher(h.Sum(nil)) // never fails for 32 bytes
-	aead, _ := cipher.NewGCM(block)       // never fails for AES
+	block, _ := aes.NewCipher(h.Sum(nil)) // NewCipher never fails for 32 bytes
+	aead, _ := cipher.NewGCM(block)       // NewGCM never fails for AES
 	return &logins{nod: nod, gateway: rand.Text(), aead: aead, url: url, recheck: recheck, lasts: lasts, known: map[string]*loginEntry{}}
 }
 
 // seal encrypts a value for one purpose or session.
 func (l *logins) seal(v any, purpose string) string {
-	plain, _ := json.Marshal(v) // never fails for texts and times
+	plain, _ := json.Marshal(v) // Marshal never fails for texts and times
 	nonce := make([]byte, l.aead.NonceSize())
 	_, _ = rand.Read(nonce) // Read never fails
 	return base64.RawURLEncoding.EncodeToString(l.aead.Seal(nonce, nonce, plain, []byte(purpose)))
@@ -119,8 +119,8 @@ func (l *logins) unseal(text, purpose string, v any) bool {
 	return false
 }
 
-// issuer returns the client of the issuer that the settings name now, with these settings. It
-// returns nil if they name none.
+// issuer returns a client of the issuer that the present settings name, and these settings. The client is
+// nil if the settings name no issuer.
 func (l *logins) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings, error) {
 	state, err := l.nod.Settings(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (l *logins) create(ctx context.Context, session token, n login) error {
 func (l *logins) end(ctx context.Context, session string) {
 	l.forget(session)
 	if _, revision, err := l.nod.LoadLogin(ctx, session); err == nil && revision > 0 {
-		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // the session has ended already, and the entry expires with it
+		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // harmless if it fails: the stored login expires
 	}
 }
 
@@ -169,10 +169,10 @@ func (l *logins) forget(session string) {
 	delete(l.known, session)
 }
 
-// maxKnown is the number of entries at which the gateway forgets those that were not used lately.
+// maxKnown is the number of entries at which the gateway forgets entries that were not used lately.
 const maxKnown = 1024
 
-// entry returns the entry of a session's login, which is empty if this gateway did not know of the login.
+// entry returns the entry of a session's login. If the gateway has none, it adds an empty one.
 func (l *logins) entry(session string) *loginEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +196,7 @@ func (l *logins) entry(session string) *loginEntry {
 }
 
 // checkedAt returns the time of the last check of a session's login, by the broker's clock, without
-// waiting. It is zero if this gateway knows of none.
+// waiting. It is zero if this gateway does not have the login in memory.
 func (l *logins) checkedAt(session string) time.Time {
 	l.mu.Lock()
 	e := l.known[session]
@@ -210,8 +210,8 @@ func (l *logins) checkedAt(session string) time.Time {
 }
 
 // current returns the person of a session, with the login as the issuer last confirmed it. If the last
-// check is recheck ago, current asks the issuer again. The error is UNAUTHORIZED if the issuer has ended
-// the login, and UNAVAILABLE with the reason if the last check is too old to count.
+// check is at least recheck old, current asks the issuer again. The error is UNAUTHORIZED if the issuer
+// has ended the login, and UNAVAILABLE with the reason if the last check is too old to count.
 func (l *logins) current(ctx context.Context, session token) (schemas.From, error) {
 	if l == nil {
 		return schemas.From{}, errLoginEnded
@@ -253,7 +253,8 @@ func (l *logins) current(ctx context.Context, session token) (schemas.From, erro
 	return schemas.From{UserID: e.login.User, Login: &checked}, nil
 }
 
-// renew reads the stored login, and asks the issuer if another gateway has not just done so.
+// renew reads the stored login. Unless another gateway has just checked the login, renew asks the issuer
+// about it.
 func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now time.Time) error {
 	if err := l.load(ctx, e, session); err != nil {
 		return err
@@ -270,14 +271,14 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	}
 	o := settings.OIDC()
 	if client == nil || o.Issuer != e.login.Login.Issuer || o.ClientID != e.login.ClientID {
-		return errLoginEnded // the settings name another issuer now
+		return errLoginEnded // the settings no longer name the issuer of this login
 	}
 	if err := l.takeTurn(ctx, e, session, now); err != nil {
 		return err
 	}
 	tokens, person, err := client.Check(ctx, e.login.Tokens)
 	if errors.Is(err, issuer.ErrEnded) {
-		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // an entry that stays is refused again
+		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // a login that stays stored is refused again
 		return errLoginEnded
 	}
 	e.unsaved = e.unsaved || tokens != e.login.Tokens
@@ -292,7 +293,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 		return err
 	}
 	if o.UserID(person.User) != e.login.User {
-		return errLoginEnded // the claim that identifies the person is another person's now
+		return errLoginEnded // the claim that identifies the person now names another person
 	}
 	e.login.Login = loginAt(now, o, settings, &person)
 	e.login.Turn, e.login.TurnEnds, e.unsaved, e.failed = "", time.Time{}, true, nil
@@ -300,8 +301,8 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	return l.save(ctx, e, session)
 }
 
-// takeTurn stores that this gateway asks the issuer about a login, unless it has the turn already. The
-// error is UNAVAILABLE while another gateway has the turn.
+// takeTurn stores that only this gateway asks the issuer about a login, unless the gateway has the turn
+// already. The error is UNAVAILABLE while another gateway has the turn.
 func (l *logins) takeTurn(ctx context.Context, e *loginEntry, session token, now time.Time) error {
 	taken := now.Before(e.login.TurnEnds)
 	switch {
@@ -314,8 +315,8 @@ func (l *logins) takeTurn(ctx context.Context, e *loginEntry, session token, now
 	return l.save(ctx, e, session)
 }
 
-// loginAt returns the login of a person whom the issuer vouched for at the time at. Of the person's
-// groups it has those that the settings name.
+// loginAt returns the login of a person for whom the issuer vouched at the time at. It has only those of
+// the person's groups that the settings name.
 func loginAt(at time.Time, o *schemas.OIDC, settings *schemas.Settings, p *issuer.Person) schemas.Login {
 	return schemas.Login{Issuer: o.Issuer, Subject: p.Subject, Name: cutText(p.Name), Groups: settings.Wanted(p.Groups), CheckedAt: at}
 }
@@ -349,7 +350,7 @@ func (l *logins) load(ctx context.Context, e *loginEntry, session token) error {
 }
 
 // save stores the login of an entry. The error is UNAVAILABLE if another gateway has written the login
-// since this one has read it.
+// since this gateway has read it.
 func (l *logins) save(ctx context.Context, e *loginEntry, session token) error {
 	revision, err := l.nod.StoreLogin(ctx, session.ID, l.seal(e.login, session.ID), e.revision, session.Ends)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {

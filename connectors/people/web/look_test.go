@@ -76,7 +76,8 @@ func TestPictures(t *testing.T) {
 	p.keeps("session-dark.png")
 }
 
-// pictures takes a screenshot for the documentation; -update stores it in docs/.
+// pictures takes a screenshot for the documentation. With the flag -update, it stores the screenshot in
+// docs/.
 func (p *page) pictures(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
@@ -120,8 +121,8 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// accessible runs the accessibility checker on the page in dark or light colours. If the flag -long
-// is set, it runs the checker in both.
+// accessible runs the accessibility checker on the page in dark or light colours. If the flag -long is
+// set, it checks the page in dark and in light colours.
 func (p *page) accessible(what string, dark bool) {
 	p.t.Helper()
 	modes := []bool{dark}

@@ -66,7 +66,7 @@ func TestTheRestOfAMessageIsNoShortcut(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// The second click of a double click has no effect: the user meant it for the request that the
+// The second click of a double click has no effect, because the user meant it for the request that the
 // first click answered.
 func TestASecondClickOfADoubleClickAnswersNothing(t *testing.T) {
 	t.Parallel()
@@ -81,8 +81,8 @@ func TestASecondClickOfADoubleClickAnswersNothing(t *testing.T) {
 	p.ends("Allowed once")
 }
 
-// The button "Allow all once" works only if no request of the session has an edited input: it
-// allows the calls as they are.
+// The button "Allow all once" works only if no request of the session has an edited input, because it
+// allows the calls as their agent sent them.
 func TestAllowingAllIsForTheCallsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -37,8 +37,8 @@ var pages = regexp.MustCompile(`^#/[A-Za-z0-9_/-]{0,300}$`)
 // flowCookie returns the cookie that keeps a login between its beginning and its end.
 func (s *Server) flowCookie(value string, age time.Duration) *http.Cookie {
 	c := s.cookie(value, age)
-	// The issuer's redirect is a navigation from another site, with which a browser sends no strict
-	// cookie.
+	// The issuer's redirect is a navigation from another site, and browsers send a strict cookie only
+	// with navigations from the same site.
 	c.Name, c.Path, c.SameSite = "nod_login"+c.Name[len("nod_session"):], callbackPath, http.SameSiteLaxMode
 	return c
 }
@@ -101,7 +101,7 @@ func (s *Server) beginLogin(w http.ResponseWriter, r *http.Request) {
 	replyJSON(w, map[string]string{"url": url})
 }
 
-// issuer is logins.issuer, and returns nil if people cannot log in at an issuer.
+// issuer calls logins.issuer. Without Options.Logins it returns a nil client.
 func (s *Server) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings, error) {
 	if s.logins == nil {
 		return nil, nil, nil
@@ -109,8 +109,8 @@ func (s *Server) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings,
 	return s.logins.issuer(ctx)
 }
 
-// finishLogin is the page to which the issuer sends the browser back. It begins a new session, never
-// one whose id the browser has brought along.
+// finishLogin is the page to which the issuer sends the browser back. It begins a session with a new id,
+// and ignores any session id that the browser has brought along.
 func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, s.flowCookie("", -time.Second))
 	if !s.loginLimits.Allow(s.callerAddress(r)) {
@@ -149,8 +149,8 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// flowOf returns the login that a browser has begun. If the browser has begun none, or if the address
-// has another state than that login, ok is false.
+// flowOf returns the login that a browser has begun. ok is false if the browser has begun none, or if the
+// state in the address is not that of the login.
 func (s *Server) flowOf(r *http.Request) (f flow, ok bool) {
 	c, err := r.Cookie(s.flowCookie("", 0).Name)
 	if err != nil || s.logins == nil || !s.logins.unseal(c.Value, flowPurpose, &f) {
@@ -225,10 +225,10 @@ var failedPage = template.Must(template.New("").Parse(`<!doctype html>
 func (s *Server) loginFailed(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = failedPage.Execute(w, why) // fails if the client has gone
+	_ = failedPage.Execute(w, why) // Execute fails if the client has gone
 }
 
 func replyJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // fails if the client has gone
+	_ = json.NewEncoder(w).Encode(v) // Encode fails if the client has gone
 }

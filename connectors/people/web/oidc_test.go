@@ -91,7 +91,7 @@ func TestForgedLoginsAreRefused(t *testing.T) {
 		c.Equal(http.StatusBadGateway, got.status, "%s: %s", name, got.body)
 		c.Nil(session(got), name)
 		c.issuer.change(func() { c.issuer.forge, c.issuer.sign, c.issuer.iss = nil, nil, c.issuer.URL })
-		c.rig = c.oidcGateway(0, 0) // with a rate limit of its own
+		c.rig = c.oidcGateway(0, 0) // a new gateway, because each has a limit for the rate of logins
 	}
 	c.NotNil(session(c.tries()))
 }
@@ -116,7 +116,7 @@ func TestALoginBelongsToTheBrowserThatBeganIt(t *testing.T) {
 		c.NotEqual(http.StatusOK, got.status, name)
 		c.Nil(session(got), name)
 	}
-	// Fixation: the session's id is new, whatever the browser brought along.
+	// The session's id is new even if the browser brings another one along (session fixation).
 	fixed := c.rig.login("ann")
 	got := c.calls(callback, with(flow), with(fixed))
 	c.Equal(http.StatusSeeOther, got.status, got.body)
@@ -194,7 +194,7 @@ func TestGroupsMakeApprovers(t *testing.T) {
 		c.Equal(x.ok, session(got) != nil, name)
 		c.rig = c.oidcGateway(0, 0)
 	}
-	// A group that is called like a person makes nobody that person.
+	// If a person's group has the name of an approver, the person does not become that approver.
 	c.issuer.says("groups", []any{"Ann"})
 	c.issuer.says("name", "Ann")
 	c.Contains(c.does("GET", "/whoami", "", with(c.enters())).body, `"name":"Ann (s-ann)"`)
@@ -286,11 +286,12 @@ func TestWithoutTheIssuerNothingIsShownOrTaken(t *testing.T) {
 	c.Equal(schemas.Allowed, c.answers(in, "a").Outcome)
 }
 
-// Two gateways are asked about one login at the same time; the issuer takes each refresh token only once.
+// Two gateways can use one login at the same time, although the issuer takes each refresh token only
+// once.
 func TestGatewaysShareALogin(t *testing.T) {
 	t.Parallel()
 	c := startCompany(t)
-	c.rig = c.oidcGateway(time.Nanosecond, 0) // each use asks the issuer
+	c.rig = c.oidcGateway(time.Nanosecond, 0) // with this interval, each use of a login asks the issuer
 	in := c.enters()
 	second := c.oidcGateway(time.Nanosecond, 0)
 	there := second.sessionCookie(in.Value)

@@ -62,7 +62,8 @@ func TestTheLoginButton(t *testing.T) {
 	p.keeps("login-refused.png")
 }
 
-// The same with oidc-provider, a certified issuer.
+// A person can log in at oidc-provider, a certified issuer. The login follows changes of the person's
+// groups, and ends with the account.
 func TestALoginAtOIDCProvider(t *testing.T) {
 	if os.Getenv("NOD_OIDC_TEST_NPM") == "" {
 		t.Skip("it needs npm and the network: NOD_OIDC_TEST_NPM=1 go test ./connectors/people/web -run OIDCProvider")
@@ -101,7 +102,7 @@ func TestALoginAtOIDCProvider(t *testing.T) {
 		p.sees("document.querySelector('.user').innerText === 'Ann (s-ann)' && document.querySelector('.state').hidden")
 	}
 	enter()
-	for range 3 { // each check takes a new refresh token
+	for range 3 { // the gateway gets a new refresh token with each check
 		<-time.After(1200 * time.Millisecond)
 		p.sees("document.querySelector('.state').hidden")
 	}
@@ -111,6 +112,6 @@ func TestALoginAtOIDCProvider(t *testing.T) {
 	p.sees("(await fetch('/whoami')).ok")
 	p.does(chromedp.Reload())
 	p.sees("document.querySelector('.user').innerText === 'Ann (s-ann)' && document.querySelector('.state').hidden")
-	account(nil) // disabled
+	account(nil) // the account is disabled
 	p.sees("document.querySelector('.state').innerText.includes('your login has ended')")
 }

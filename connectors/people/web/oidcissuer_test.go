@@ -33,13 +33,13 @@ type testIssuer struct {
 	signer jose.Signer
 
 	mu      sync.Mutex
-	person  map[string]any // the claims of the person who logs in, in the id_token and in userinfo
+	person  map[string]any // the claims of the person who logs in, for the id_token and for userinfo
 	codes   map[string]url.Values
 	refresh map[string]bool
 	access  map[string]bool
 	calls   int
 	down    bool
-	// forge changes the claims of the next id_tokens; sign replaces their signature.
+	// forge changes the claims of the next id_tokens. sign replaces their signature.
 	forge       func(claims map[string]any)
 	sign        func(claims map[string]any) string
 	noRefresh   bool
@@ -194,7 +194,7 @@ func (i *testIssuer) change(f func()) {
 	f()
 }
 
-// says changes a claim of the person; nil removes it.
+// says changes a claim of the person. The value nil removes the claim.
 func (i *testIssuer) says(claim string, value any) {
 	i.change(func() {
 		i.person = maps.Clone(i.person)
@@ -204,7 +204,7 @@ func (i *testIssuer) says(claim string, value any) {
 	})
 }
 
-// disables ends everything that the issuer has given out.
+// disables makes all refresh and access tokens of the issuer invalid.
 func (i *testIssuer) disables() {
 	i.change(func() { i.refresh, i.access = map[string]bool{}, map[string]bool{} })
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withIssuer returns the settings of the tests with an issuer. Members of its group nod-ops may
-// decide up to medium risk, and members of nod-security everything.
+// withIssuer returns the settings of the tests with an issuer. Members of the issuer's group nod-ops may
+// decide up to medium risk, and members of its group nod-security everything.
 func withIssuer(r *rig, issuer, permissionsRule, more string) []byte {
 	file := filepath.Join(r.t.TempDir(), "secret")
 	r.NoError(os.WriteFile(file, []byte(clientSecret+"\n"), 0o600))
@@ -54,7 +54,7 @@ func (c *company) applies(rule, more string) {
 	c.NoError(err)
 }
 
-// oidcGateway returns a gateway that asks the issuer again after recheck.
+// oidcGateway returns a rig with a gateway that asks the issuer again about a login that is recheck old.
 func (c *company) oidcGateway(recheck, lasts time.Duration) *rig {
 	c.t.Helper()
 	desk := connector.NewDesk(c.connect(roles.ConnectorID(web.Name)), web.Name)
@@ -139,8 +139,8 @@ func (c *company) answers(in *http.Cookie, id string) *schemas.Decision {
 	return reply.Payload.Decision
 }
 
-// keepsSecret requires that neither the cookie of a session nor what nod stores of its login has a
-// token of the issuer, in the clear.
+// keepsSecret requires that neither a session's cookie nor its stored login contains a readable token of
+// the issuer.
 func (c *company) keepsSecret(in *http.Cookie) {
 	c.t.Helper()
 	body, _, _ := strings.Cut(in.Value, ".")

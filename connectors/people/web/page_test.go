@@ -135,7 +135,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees(button("deny") + ".getAttribute('aria-disabled') === 'true'")
 	p.True(value[bool](p, "document.querySelector('main').inert"))
 
-	r.up("") // no inbox runs now, so that the page misses the next changes
+	r.up("") // no inbox runs now, so the page misses the next changes
 	r.terminal("bob", "S", "two", "reject_once")
 	r.asks("S", "four", `{}`)
 	r.down()
@@ -215,8 +215,8 @@ func TestHostilePayloadsStayText(t *testing.T) {
 	p.True(value[bool](p, "document.querySelector('.text').scrollWidth <= document.querySelector('.text').clientWidth"), "nothing is beside the page")
 	p.does(script("document.querySelector('.close').click()"))
 
-	// The page of a session scrolls as a whole. On that page, too, Allow is inactive until the request
-	// has been visible.
+	// The page of a session scrolls as a whole. There, Allow is inactive until the request has been
+	// visible.
 	p.goes("#/session/S")
 	allow := card("one") + "?.querySelector('.actions .allow')"
 	p.sees(card("one") + "?.querySelector('.actions .deny')?.getAttribute('aria-disabled') === 'false'")

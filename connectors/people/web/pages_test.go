@@ -18,7 +18,7 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	p.True(value[bool](p, "Date.now() - Date.parse(document.querySelector('.decided time').dateTime) < 600_000"))
 	p.does(script("document.querySelector('.decided summary').click()"))
 	p.sees("document.querySelector('.decided dl').innerText.includes('production')")
-	r.terminal("bob", "T", "two", "allow_once") // the open page must show this decision too
+	r.terminal("bob", "T", "two", "allow_once") // the open page must also show the decision from the terminal
 	p.sees("document.querySelectorAll('.decided').length === 2")
 	p.Contains(p.text(".decided"), "Allowed once · Bob")
 	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // for an unknown address the page shows the inbox

@@ -13,8 +13,8 @@ import (
 
 const (
 	historyLimit = 200 // the largest number of requests in one reply of permissions.history
-	// logPages and logWithin bound the work on one reply: the pages of the log that are read for it,
-	// and the time after which no further page is read.
+	// logPages and logWithin limit the work for one reply: the number of pages that are read from the
+	// log, and the time after which no further page is read.
 	logPages  = 20
 	logWithin = 2 * time.Second
 )
@@ -24,7 +24,7 @@ type decidedView struct {
 	*requestView
 	Decision *schemas.Decision `json:"decision"` // null if the log has no decision
 	Text     string            `json:"text"`
-	// Logged means that the request comes from the log, which does not keep all of it.
+	// Logged means that the request comes from the log, which does not keep the whole request.
 	Logged bool `json:"logged,omitempty"`
 }
 
@@ -55,8 +55,8 @@ func newLoggedView(l *schemas.LoggedRequest, now time.Time) decidedView {
 // historyReply is the reply to permissions.history. The newest decision is first.
 type historyReply struct {
 	Permissions []decidedView `json:"permissions"`
-	// Next, in a client's "before", asks for older requests: first for the other stored ones, then for
-	// those of the log. It is empty at the beginning of the log.
+	// Next is the cursor of the next page, which a client sends as "before". Older stored requests come
+	// first, then those of the log. Next is empty at the beginning of the log.
 	Next string `json:"next,omitempty"`
 	// Reach says how far the log was read, or when it begins. It is empty for a reply without requests
 	// from the log.
@@ -80,8 +80,8 @@ func (r *historyReply) add(v decidedView) {
 	r.Permissions = append(r.Permissions, v)
 }
 
-// The cursors in historyReply.Next. The first one is followed by the time and the key of the last
-// stored request, the second one by the Next of a page of the log.
+// The beginnings of the cursors in historyReply.Next. The time and the key of the last stored request
+// follow storedCursor; a cursor of the log follows logCursor.
 const (
 	storedCursor = "stored."
 	logCursor    = "log."
@@ -143,8 +143,8 @@ func (c *client) addStored(ctx context.Context, reply *historyReply, a actionPay
 	return nil
 }
 
-// lastStored returns the time and the key in a cursor of a stored request. The key is empty at the
-// beginning of the history.
+// lastStored returns the time and the key in a cursor of a stored request. For an empty cursor, which
+// asks for the newest requests, the key is empty.
 func lastStored(before string) (at time.Time, key string, err error) {
 	if before == "" {
 		return at, "", nil
@@ -158,8 +158,8 @@ func lastStored(before string) (at time.Time, key string, err error) {
 	return time.Unix(0, n), key, nil
 }
 
-// addLogged adds requests of the log that match, from one page after another, until the reply is
-// full or its share of work is done.
+// addLogged adds matching requests of the log, page by page, until the reply is full or the work for it
+// has reached its limits.
 func (c *client) addLogged(ctx context.Context, reply *historyReply, a actionPayload, after string) error {
 	search := people.NewSearch(a.Query, a.Outcome)
 	until := time.Now().Add(logWithin)
@@ -175,7 +175,7 @@ func (c *client) addLogged(ctx context.Context, reply *historyReply, a actionPay
 				continue
 			}
 			if len(reply.Permissions) == a.Limit || reply.size > pageBytes {
-				last := &page.Logged[i-1] // some request of this page was added or passed over, or an earlier page would have ended the reply
+				last := &page.Logged[i-1] // i is at least 1, because the loop ends before this page if the reply is full
 				reply.Next, reply.Reach.Reached = logCursor+strconv.FormatUint(last.Sequence, 10), last.AskedAt
 				if last.Decided != nil {
 					reply.Reach.Reached = last.Decided.At

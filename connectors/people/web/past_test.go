@@ -44,8 +44,8 @@ const (
 	historyEnd = "document.querySelector('nod-history .older').innerText"
 )
 
-// The history goes on from the stored decisions to those of the log, and says where the log begins.
-// A row of the log says what the log has, and has no button.
+// The history continues from the stored decisions to those of the log, and says where the log begins. A
+// row of the log shows what the log has, and has no button.
 func TestTheHistoryGoesBackAsFarAsTheLog(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -58,7 +58,7 @@ func TestTheHistoryGoesBackAsFarAsTheLog(t *testing.T) {
 	s.logged = pagesOf(
 		[]schemas.LoggedRequest{logged(9, "bare", "", schemas.Allowed)},
 		[]schemas.LoggedRequest{ran, logged(6, "undecided", "make release", "")},
-		[]schemas.LoggedRequest{logged(5, "undecided", "make test", schemas.Withdrawn), ran}) // the log may have a request twice
+		[]schemas.LoggedRequest{logged(5, "undecided", "make test", schemas.Withdrawn), ran}) // the log may contain a request twice
 	for _, width := range []int64{360, 768, 1440} {
 		page := r.visits("ann", width, 800)
 		page.goes("#/history")
@@ -80,13 +80,13 @@ func TestTheHistoryGoesBackAsFarAsTheLog(t *testing.T) {
 	}
 }
 
-// A search goes further back by itself for a while, then on demand. The rows above stay in their
-// places. A failure is told, and can be tried again.
+// A search reads further back in the log by itself for a while, and then on demand. The rows above stay
+// in their places. If reading fails, the page says so, and the user can try again.
 func TestASearchGoesBackThroughTheLog(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
 	var empty [][]schemas.LoggedRequest
-	for range 130 { // more pages than the page reads by itself: five replies of 20 pages
+	for range 130 { // more pages than the page reads by itself, which are five replies of 20 pages
 		empty = append(empty, []schemas.LoggedRequest{logged(20, "other", "make test", schemas.Allowed)})
 	}
 	empty = append(empty, []schemas.LoggedRequest{logged(4, "deploy", "make deploy", schemas.Denied), logged(4, "again", "make deploy", schemas.Allowed)})
@@ -144,7 +144,7 @@ func TestOlderRowsDoNotMoveTheList(t *testing.T) {
 	p.Equal(value[int64](p, "document.querySelectorAll('nod-history .decided').length"), value[int64](p, "new Set([...document.querySelectorAll('nod-history .decided')].map((e) => e.dataset.id)).size"))
 }
 
-// Without any decision, the page says so, and where the log begins.
+// If there is no decision, the page says so and says where the log begins.
 func TestAnEmptyHistorySaysWhatThereIs(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -161,8 +161,8 @@ func TestAnEmptyHistorySaysWhatThereIs(t *testing.T) {
 	p.keeps("history-empty-360.png")
 }
 
-// A session's page goes back like the history: its older requests come above the others. A session
-// that is only in the log is shown from there by itself.
+// The page of a session reads older requests from the log and shows them above the others. For a session
+// that is only in the log, it does so by itself.
 func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -173,7 +173,7 @@ func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 	ran := logged(7, "denied", "rm -rf build", schemas.Denied)
 	s.logged = pagesOf(
 		[]schemas.LoggedRequest{logged(9, "bare", "", schemas.Allowed), ran},
-		[]schemas.LoggedRequest{ran, logged(6, "recent", "make release", schemas.Allowed)}) // an id that was used again
+		[]schemas.LoggedRequest{ran, logged(6, "recent", "make release", schemas.Allowed)}) // a different request with the id of a stored request
 	const ids = "[...document.querySelectorAll('nod-session li[data-id]')].map((e) => e.dataset.id).join()"
 	const start = "document.querySelector('nod-session .older').innerText"
 	page := r.visits("ann", 768, 800)
@@ -197,8 +197,9 @@ func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 	page.keeps("session-log-768.png")
 }
 
-// Two decisions about one id and one time of the agent are two rows, also of the same content. A decision
-// that the log has twice is one, and a question is none beside its decision.
+// Two requests may have the same id and the same time from their agent. Each of their decisions has a row
+// of its own, even for the same content. A decision that the log has twice has one row. A question has no
+// row beside its decision.
 func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pendingRow is what the inbox keeps in memory about a pending request: enough for its position
-// in the list. The inbox reads the request itself from nod when a client needs it. Memory
-// therefore does not grow with the content of requests that no client looks at.
+// pendingRow is what the inbox keeps in memory about a pending request. It suffices for the request's
+// position in the list. The inbox reads the request itself from nod when a client needs it, so memory
+// does not grow with the content of requests that no client looks at.
 type pendingRow struct {
 	key     string // the request's key; it begins with the session
 	created int64  // the request's creation, in nanoseconds since 1970
@@ -36,8 +36,8 @@ func compareRows(a, b *pendingRow) int {
 
 // pendingList contains the pending requests. Their order is oldest first.
 type pendingList struct {
-	rows     map[string]*pendingRow // by request key
-	order    []*pendingRow          // sorted by age, unless unsorted is set; also contains rows whose requests have ended
+	rows     map[string]*pendingRow // the rows by request key
+	order    []*pendingRow          // the rows, sorted by age unless unsorted is set, including rows of ended requests
 	unsorted bool
 }
 
@@ -71,9 +71,9 @@ func (l *pendingList) remove(key string) {
 	}
 }
 
-// after returns rows, oldest first, whose cursor is greater than cursor and for which fits
-// returns true. If session is not empty, it returns only rows of that session. It returns at most
-// limit rows, or all if limit is 0; more reports whether there are further ones.
+// after returns rows whose cursor is greater than cursor and for which fits returns true, oldest first.
+// If session is not empty, it returns only rows of that session. It returns at most limit rows, or all
+// rows if limit is 0. more reports whether there are further rows.
 func (l *pendingList) after(cursor, session string, limit int, fits func(*pendingRow) bool) (rows []*pendingRow, more bool) {
 	if l.unsorted {
 		slices.SortFunc(l.order, compareRows)

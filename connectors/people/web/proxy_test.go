@@ -86,7 +86,7 @@ func TestBehindAProxy(t *testing.T) {
 			from := http.Header{"Origin": {public}, "Cookie": {cookie.Name + "=" + cookie.Value}}
 			conn, _, err := websocket.Dial(r.ctx, strings.Replace(public, "https", "wss", 1)+"/ws", &websocket.DialOptions{HTTPHeader: from, HTTPClient: client})
 			r.NoError(err)
-			defer func() { _ = conn.CloseNow() }() // fails if the connection is closed already
+			defer func() { _ = conn.CloseNow() }() // CloseNow fails if the connection is already closed
 			s := &socket{r, conn}
 			s.asksFor("inbox.subscribe", nil)
 			r.Equal("response", s.next().Type)

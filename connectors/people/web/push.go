@@ -24,7 +24,7 @@ import (
 const (
 	pushText      = "something waits" // the only text of a push
 	pushEvery     = time.Minute       // the smallest interval between two pushes to one device
-	pushRetry     = 5 * time.Second   // the wait before the first retry of a failed push; it doubles with each retry
+	pushRetry     = 5 * time.Second   // the wait before the first retry of a failed push; the wait doubles with each retry
 	maxPushRetry  = 10 * time.Minute
 	pushWithin    = 15 * time.Second
 	pushTTL       = 24 * time.Hour // how long a push service keeps a push for an offline device
@@ -34,7 +34,7 @@ const (
 // pendingRequest is a request without a decision.
 type pendingRequest struct {
 	at      time.Time // the time from which nod notifies devices of the request
-	present bool      // a client had the session's input lock, so notifyTimes must still move at by the delay of notifyAfter
+	present bool      // a client had the session's input lock, so notifyTimes must still add the delay of notifyAfter to at
 }
 
 // pusher sends pushes to the subscribed devices when a request is pending. A push contains no text
@@ -70,7 +70,7 @@ func newPushKey(s tokenSigner) (pushKey, error) {
 // error message.
 func pushKeyFrom(number []byte, file string) (pushKey, error) {
 	key, err := ecdh.P256().NewPrivateKey(number)
-	if err != nil { // this happens for one login key in 2^32
+	if err != nil { // one login key in 2^32 makes no valid key
 		return pushKey{}, fmt.Errorf("derive the key for push services from the login key: %w: replace %s by a new key; all users then log in again", err, file)
 	}
 	encode := base64.RawURLEncoding.EncodeToString
@@ -110,8 +110,8 @@ func (p *pusher) show(q *schemas.Prompt) {
 	}
 }
 
-// add stores a device. The device gets no push for requests that are already pending, except for those
-// whose push is still delayed.
+// add stores a device. The device gets no push for requests that are already pending, unless their push
+// is still delayed.
 func (p *pusher) add(s webpush.Subscription, session token) error {
 	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, notified: time.Now()}); err != nil {
 		return err

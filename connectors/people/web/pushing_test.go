@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// service is a push service that replies with a fixed status. If the status is 0, it cannot be
+// service is a push service that replies with a fixed status. If the status is 0, the service cannot be
 // reached.
 type service struct {
 	status int
@@ -74,7 +74,7 @@ func TestSimultaneousRequestsMakeOnePush(t *testing.T) {
 	require.Zero(t, s.posts.Load(), "nothing waits")
 	for _, id := range []string{"one", "two", "three"} {
 		p.show(ask(id, schemas.TierDisconnected))
-		p.show(ask(id, schemas.TierDisconnected)) // another version of the same request
+		p.show(ask(id, schemas.TierDisconnected)) // a new version of the same request
 	}
 	p.round(t.Context())
 	p.round(t.Context())
@@ -110,11 +110,11 @@ func TestPushesWaitWhileAClientHoldsTheLock(t *testing.T) {
 	require.Zero(t, s.posts.Load())
 	require.WithinRange(t, next, before.Add(40*time.Second), time.Now().Add(40*time.Second))
 	two := aDevice("two")
-	<-p.wake // the signal from show
+	<-p.wake // the signal that show has sent
 	require.NoError(t, p.add(two.Subscription, two.Session))
-	<-p.wake // the signal from add; the new device also gets its push after the delay
+	<-p.wake // the signal that add has sent; the new device also gets its push only after the delay
 	require.Equal(t, next, p.round(t.Context()))
-	p.pending["S.one"] = pendingRequest{at: time.Now()} // the delay is over
+	p.pending["S.one"] = pendingRequest{at: time.Now()} // the test acts as if the delay were over
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 }
@@ -177,7 +177,7 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 	}
 }
 
-// If nod fails to remove a device, the log does not say that nod tries again to push to it.
+// If nod fails to remove a device, the log does not claim that nod will push to the device again.
 func TestADeviceThatCannotBeForgotten(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{status: http.StatusGone})
@@ -210,7 +210,7 @@ func TestDevicesAreStoredUpToALimit(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{})
 	dir := strings.TrimSuffix(p.list.path, devicesName)
-	other, err := openDevices(dir) // acts as another gateway on the same directory
+	other, err := openDevices(dir) // the second object acts as another gateway on the same directory
 	require.NoError(t, err)
 	require.NoError(t, other.add(aDevice("two")))
 	require.NoError(t, p.list.add(aDevice("three")))

@@ -30,12 +30,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pushService is a browser's push service, as strict as real ones. It accepts a push only if the push
-// is signed with the subscription's key and encrypted for the device (RFC 8030, 8188, 8291 and 8292).
+// pushService is a browser's push service, as strict as a real push service. It accepts a push only if
+// the push is signed with the subscription's key and encrypted for the device (RFC 8030, 8188, 8291 and
+// 8292).
 type pushService struct {
 	server *httptest.Server
-	key    *ecdh.PrivateKey // the key of all devices
-	auth   []byte           // the auth secret of all devices (RFC 8291)
+	key    *ecdh.PrivateKey // the private key of all devices of this service
+	auth   []byte           // the auth secret of all devices of this service (RFC 8291)
 	signer string           // nod's public key at the time of the subscription
 	gone   map[string]bool  // devices that have unsubscribed
 	pushes chan push

@@ -216,7 +216,7 @@ type answer struct {
 	cookies []*http.Cookie
 }
 
-// does sends an HTTP request. The functions in change may alter the request before that.
+// does sends an HTTP request. The functions in change may alter the request before it is sent.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	return r.doesBy(http.DefaultClient, method, path, body, change...)

@@ -66,7 +66,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 
 	p.does(script(`const s = document.querySelector("nod-session"), decided = s.decided;
 		s.decided = function (request) { globalThis.told = request; return decided.call(this, request); }`))
-	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // a rule decides this request
+	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // a rule decides the request ruled
 	r.NoError(err)
 	p.sees(card("ruled") + "?.innerText.includes('the built-in rules')")
 	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")
@@ -74,7 +74,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	p.Equal(int64(6), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "another content under the same id is another row")
 }
 
-// When a card appears or changes, the cards below it move. For a moment after that, no button on the
+// When a card appears or changes, the cards below it move. For a moment afterwards, no button on the
 // session's page works.
 func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 	t.Parallel()

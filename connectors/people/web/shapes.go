@@ -36,9 +36,9 @@ const (
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
-	notifyDecided   = "session.permission.decided" // a rule decided a request; sent only to subscribers of its session
+	notifyDecided   = "session.permission.decided" // a rule decided a request; only subscribers of its session get this
 	notifyTime      = "server.time"
-	notifyCount     = "inbox.count" // sent only to clients that subscribe to the inbox with a limit
+	notifyCount     = "inbox.count" // only clients that subscribe to the inbox with a limit get this
 )
 
 // clientMessage is an envelope from a client.
@@ -80,13 +80,13 @@ type requestView struct {
 	// Remember describes the rules that a lasting answer can store. The answer's field
 	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
-	// Takes lists what a person needs, besides being an approver, to allow the request, such as
-	// the code word. CodeWord is true if the code word is among this.
+	// Takes lists the conditions of an allow, such as the code word. CodeWord is true if the code word is
+	// one of them.
 	Takes    []string `json:"takes"`
 	CodeWord bool     `json:"code_word"`
-	// Waiters is the number of identical calls so far; an answer must repeat it. Waiting is the number
-	// of those calls that still wait. Times is "×3" if Waiting is 3, and empty if Waiting is less than
-	// 2.
+	// Waiters is the number of identical calls so far; an answer must repeat this number. Waiting is the
+	// number of those calls that still wait. Times is "×3" if Waiting is 3, and empty if Waiting is less
+	// than 2.
 	Waiters int    `json:"waiters"`
 	Waiting int    `json:"waiting"`
 	Times   string `json:"times,omitempty"`
@@ -97,7 +97,7 @@ type requestView struct {
 	// New is true if the request arrived after the client's subscription.
 	New bool `json:"new,omitempty"`
 
-	version string // a text that changes when something changes that the page shows
+	version string // a text that changes whenever the page must show something else
 }
 
 // option is one possible answer. Label describes its effect, in nod's words. Called is the
@@ -197,7 +197,7 @@ func (q *requestView) same(parts []people.Part) string {
 			rest = append(rest, p)
 		}
 	}
-	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // never fails: ActionDetails is valid JSON, because it was decoded before
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // Encode never fails, because ActionDetails is valid JSON
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
@@ -238,10 +238,9 @@ type listReply struct {
 	ServerTime  time.Time     `json:"server_time"`
 }
 
-// subscribeReply is the reply to a subscription. Pending is the number of pending requests that
-// the gateway sends next; it sends each of them first as pending, even if the request ends before
-// that. Unlisted is the number of pending requests beyond the limit of the subscription to the
-// inbox.
+// subscribeReply is the reply to a subscription. Pending is the number of pending requests that the
+// gateway sends next. It sends each of these requests first as pending, even if the request has ended by
+// then. Unlisted is the number of pending requests beyond the limit of the subscription to the inbox.
 type subscribeReply struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id,omitempty"`
@@ -346,8 +345,8 @@ type sessionsReply struct {
 	ServerTime time.Time     `json:"server_time"`
 }
 
-// failure is the payload of an error. If an answer or a revocation failed, Text explains
-// that to the user.
+// failure is the payload of an error. If an answer or a revocation failed, Text explains the failure to
+// the user.
 type failure struct {
 	Code    schemas.Code    `json:"code"`
 	Message string          `json:"message"`
@@ -365,7 +364,7 @@ func failureOf(err error) failure {
 	return failure{Code: e.Code, Message: e.Message, Details: e.Details}
 }
 
-// answerFailureOf returns the payload for a failed answer or revocation. It sets Text.
+// answerFailureOf returns the payload for a failed answer or revocation, including Text.
 func answerFailureOf(err error, now time.Time) failure {
 	f := failureOf(err)
 	if f.Code == schemas.CodeForbidden { // do not replace f.Message, which says who may answer or what the answer lacks

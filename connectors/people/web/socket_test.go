@@ -159,7 +159,7 @@ func (s *socket) gets(action string, payload map[string]any) (reply said, before
 	}
 }
 
-// refused sends a request, and requires that it fails with this code. It returns the error.
+// refused sends a request, requires that the request fails with this code, and returns the error.
 func (s *socket) refused(code schemas.Code, action string, payload map[string]any) said {
 	s.t.Helper()
 	m, _ := s.gets(action, payload)

@@ -24,10 +24,10 @@ type standIn struct {
 	answers []schemas.Answer
 	grants  []schemas.StandingAnswer
 	freezes []schemas.Freeze
-	noThaw  *schemas.Error // the reply to every thaw, if not nil
-	noShow  *schemas.Error // the reply to every Show, if not nil
+	noThaw  *schemas.Error // if not nil, the reply to every thaw
+	noShow  *schemas.Error // if not nil, the reply to every Show
 	logged  []schemas.Page // the pages of the log
-	noLog   *schemas.Error // the reply to every Logged, if not nil
+	noLog   *schemas.Error // if not nil, the reply to every Logged
 	web     *web.Server
 }
 

@@ -31,23 +31,22 @@ type subscription struct {
 	announced []*pendingRow
 }
 
-// sentVersion identifies a version of a request. text changes when the page must show something
-// else.
+// sentVersion identifies a version of a request. Its text changes if the page must show something else.
 type sentVersion struct {
 	revision uint64
 	text     string
 }
 
-// takes reports whether the client must get a new version of a request: if it got an earlier
-// version, if it subscribes to the request's session, or if its window has room.
+// takes reports whether the client must get a new version of a request. This is so if the client has an
+// earlier version, subscribes to the request's session, or has room in its window.
 func (s *subscription) takes(r *pendingRow) bool {
 	_, has := s.sent[r.key]
 	return has || s.sessions[r.session()] || s.inbox && (s.window == 0 || len(s.sent) < s.window)
 }
 
-// subscribe subscribes a client to a session or, if session is empty, to the inbox. It announces
-// up to limit pending requests that the client has not got; a limit of 0 means all. It first
-// sends the reply, with their number. Then the client's goroutine load sends them, oldest first.
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It announces up to
+// limit pending requests that the client has not got; a limit of 0 means all. It first sends the reply
+// with the number of these requests. The client's goroutine load then sends the requests, oldest first.
 func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,12 +66,12 @@ func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) 
 	}
 	c.unlisted = b.unlisted(c)
 	c.reply(to, subscribeReply{Success: true, SessionID: session, Pending: n, Unlisted: c.unlisted})
-	c.signalLoad() // after the reply, so that the requests follow it
+	c.signalLoad() // the reply is already queued, so the requests follow it
 }
 
-// announce adds pending requests that the client has not got to c.announced, at most limit of
-// them; a limit of 0 means all. It returns how many it added. The caller holds the hub's lock,
-// and must then call signalLoad.
+// announce adds at most limit pending requests that the client has not got to c.announced; a limit of 0
+// means all. It returns the number of added requests. The caller holds the hub's lock, and must then call
+// signalLoad.
 func (b *hub) announce(c *client, session string, limit int) int {
 	rows, _ := b.pending.after("", session, limit, func(r *pendingRow) bool {
 		_, has := c.sent[r.key]
@@ -118,9 +117,9 @@ func (b *hub) unlisted(c *client) int {
 	return len(b.pending.rows) - len(c.sent)
 }
 
-// recount queues a message with the number of unlisted requests if that number has changed. The
-// message gets the number only when it is sent, so one queued message is enough. The caller holds
-// the hub's lock.
+// recount queues a message with the number of unlisted requests, if this number has changed. One queued
+// message is enough, because the message gets the number only when it is sent. The caller holds the hub's
+// lock.
 func (b *hub) recount(c *client) {
 	n := b.unlisted(c)
 	if n == c.unlisted {
@@ -137,8 +136,8 @@ func (b *hub) count(c *client, now time.Time) countNotice {
 	return countNotice{b.unlisted(c), now}
 }
 
-// page returns one page of the pending requests, oldest first, and the cursor of the next page.
-// The page begins after the cursor after.
+// page returns one page of the pending requests, oldest first, and the cursor of the next page. The page
+// begins after the cursor in the parameter after.
 func (b *hub) page(session, after string, limit int) (rows []*pendingRow, next string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,8 +148,8 @@ func (b *hub) page(session, after string, limit int) (rows []*pendingRow, next s
 	return rows, next
 }
 
-// nextAnnounced removes requests from c.announced until it has found n that are still pending and
-// not sent yet, or none are left. It returns those that it found.
+// nextAnnounced removes requests from c.announced and returns those that are still pending and not sent
+// yet. It stops when it has found n such requests or c.announced is empty.
 func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,13 +161,13 @@ func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
 		}
 	}
 	if len(c.announced) == 0 {
-		c.announced = nil // frees the array
+		c.announced = nil // free the memory of the empty list
 	}
 	return rows
 }
 
-// sendLoaded sends announced requests that were read from nod. It omits a request that has ended
-// since then, or of which the client has got a version in another way.
+// sendLoaded sends announced requests that were read from nod. It omits a request that has ended since it
+// was read, and one that the client has got in another way.
 func (b *hub) sendLoaded(c *client, prompts []*schemas.Prompt, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

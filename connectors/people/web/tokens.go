@@ -132,7 +132,7 @@ func (s tokenSigner) loginLink(url, user string, now time.Time) string {
 
 func (s tokenSigner) sign(u tokenUse, user string, now time.Time, lasts time.Duration) string {
 	p := token{Use: u, User: user, ID: rand.Text(), Made: now, Ends: now.Add(lasts)}
-	plain, _ := json.Marshal(p) // never fails for strings and times
+	plain, _ := json.Marshal(p) // Marshal never fails for strings and times
 	return base64.RawURLEncoding.EncodeToString(plain) + "." + base64.RawURLEncoding.EncodeToString(s.mac(plain))
 }
 

@@ -93,8 +93,8 @@ func (p *page) readsAll(id string) {
 	p.sees("!document.querySelector('dialog .hint').innerText.includes('Read to the end')")
 }
 
-// A jump to the end of a long request, for example with the key End, does not count as reading
-// it. The part in between must have been in view too.
+// A jump to the end of a long request, for example with the key End, does not count as reading. The part
+// in between must have been in view too.
 func TestAJumpToTheEndIsNoReading(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -109,8 +109,8 @@ func TestAJumpToTheEndIsNoReading(t *testing.T) {
 	p.ready("allow")
 }
 
-// A write of a file that is there already can be allowed only after its whole text was in view,
-// although the diff above it is short.
+// A user can allow a write of an existing file only after its whole text was in view, although the diff
+// above the text is short.
 func TestTheWholeTextOfAWriteIsRead(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -143,7 +143,8 @@ func TestALastingRuleIsReadBeforeItIsAllowed(t *testing.T) {
 	p.readsAll("unseen-0")
 	p.unfolds("Allow from now on")
 	p.does(script("document.querySelector('dialog .actions').scrollIntoView({block: 'end'})"))
-	// The end of the rule is just above the buttons: after a moment the page notices that it has been in view.
+	// The end of the rule is just above the buttons. After a moment the page notices that the end has
+	// been in view.
 	p.sees("/^Read (the lasting rule to its end|the part of the lasting rule that you skipped) to allow\\.$/.test(document.querySelector('dialog .hint').innerText)")
 	p.ready("deny")
 	p.does(script(button("allow") + ".click()"))
@@ -168,8 +169,8 @@ func (w *onPage) rests() {
 	w.ready("deny")
 }
 
-// scrolls reads the lasting rule and then scrolls to the buttons. It waits until the page has noticed
-// both.
+// scrolls reads the lasting rule and then scrolls to the buttons. It waits until the page has noticed the
+// reading and the scrolling.
 func (p *page) scrolls() {
 	p.t.Helper()
 	p.readsBy("document.querySelector('dialog .foot')", "document.querySelector('dialog .hint')")
@@ -184,7 +185,7 @@ func (p *page) frames() {
 	p.sees("globalThis.drawn")
 }
 
-// Makes the pictures of a lasting rule for the documentation.
+// This test makes the pictures of a lasting rule for the documentation.
 func TestPicturesOfALastingRule(t *testing.T) {
 	if os.Getenv("NOD_TEST_PICTURES") == "" {
 		t.Skip("NOD_TEST_PICTURES names no directory")
@@ -248,7 +249,7 @@ func identical(id string, n int) schemas.Prompt {
 	r.CreatedAt = time.Now().UTC()
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: "S", PendingID: id, Revision: uint64(n), Agent: "local", Request: r, Digest: digest,
@@ -351,8 +352,7 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked: Bash(go test:*)')")
 }
 
-// If a call ran although it was denied, or did not run although it was allowed, the history shows
-// that.
+// The history shows that a denied call ran, or that an allowed call did not run.
 func TestTheHistoryShowsTheAftermathOfACall(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

@@ -10,11 +10,11 @@ import (
 // maxCachedViews is the number of views at which a viewCache drops all of them.
 const maxCachedViews = 256
 
-// viewCache keeps the latest views (requests in the form for clients), because several clients
-// often need the same ones.
+// viewCache keeps the latest views (requests in the form for clients), because several clients often need
+// the same views.
 type viewCache struct {
 	mu    sync.Mutex
-	views map[string]cachedView // by request key
+	views map[string]cachedView // the views by request key
 }
 
 type cachedView struct {

@@ -43,14 +43,14 @@ type Registry interface {
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
-// LoginCodes stores which login links and sessions are no longer valid, for all gateways of one
-// nod. After any error except NOT_FOUND, the gateway refuses access, because it does not know
-// whether the link or session is valid.
+// LoginCodes stores which login links and sessions are no longer valid, for all gateways of one nod.
+// After any error except NOT_FOUND, the gateway refuses access, because the link or session may be
+// invalid.
 type LoginCodes interface {
-	// RedeemLoginCode returns the user of a login code that another channel, such as Telegram, has
-	// sent. A code works once. If it is unknown, too old or used, the error is NOT_FOUND.
+	// RedeemLoginCode returns the user of a login code that another channel, such as Telegram, has sent.
+	// A code works once. If the code is unknown, too old or used, the error is NOT_FOUND.
 	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
-	// SpendLoginCode makes the link or session with this id invalid. It stores that until the time at
+	// SpendLoginCode makes the link or session with this id invalid. nod stores this until the time at
 	// which the link or session expires. first is true for exactly one caller.
 	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
 	// LoginCodeSpent reports whether SpendLoginCode was called for this link or session.
@@ -63,9 +63,9 @@ type Records interface {
 	// session is not empty, the pages contain only the requests of that session. An error of f ends the
 	// list, and EachDecided returns it.
 	EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error
-	// Logged returns a page of the older requests, from the log, the newest first: of one session or,
-	// if session is empty, of all. after is the Next of the page before. A page may be empty and have
-	// a Next. If id is not empty, it begins the ids of all requests of the page.
+	// Logged returns a page of the older requests, from the log, newest first. If session is not empty,
+	// the page has only requests of that session. If id is not empty, it has only requests whose ids
+	// begin with id. after is the Next of the previous page. A page may be empty and have a Next.
 	Logged(ctx context.Context, session, id, after string) (schemas.Page, error)
 	// Grants lists the standing answers of one session or, if session is empty, of all sessions. The
 	// list includes some that have ended recently.
@@ -93,9 +93,9 @@ type Options struct {
 	// Check is the interval at which the gateway sends the time to each client, and checks again that
 	// the client's user may answer. 0 means 15 s.
 	Check time.Duration
-	// Recheck is the age of a login at which the gateway asks the issuer again when the login is used;
-	// 0 means 30 s. LoginAge is the age at which a login no longer counts; 0 means schemas.MaxLoginAge,
-	// which is also the most that engines accept.
+	// Recheck is the age of a login at which a use of the login makes the gateway ask the issuer again; 0
+	// means 30 s. LoginAge is the age at which a login no longer counts; 0 means schemas.MaxLoginAge, the
+	// largest age that engines accept.
 	Recheck, LoginAge time.Duration
 	// Push is the HTTP client for browsers' push services. nil means a default client.
 	Push *http.Client
@@ -106,7 +106,7 @@ type Options struct {
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
-	taken  string // the requested address, if it was in use and the inbox listens on another port
+	taken  string // the requested address, if that port was in use and the inbox listens on another
 	signer tokenSigner
 
 	proxied                                   bool                // a proxy in front of the inbox terminates TLS
@@ -126,7 +126,7 @@ type Server struct {
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
-	host, _, _ := net.SplitHostPort(l.Addr) // l.Open has already returned any error in l.Addr
+	host, _, _ := net.SplitHostPort(l.Addr) // never fails: l.Open has accepted l.Addr
 	if errors.Is(err, syscall.EADDRINUSE) && httpserve.Loopback(host) && l.PublicURL == "" {
 		taken, l.Addr = l.Addr, net.JoinHostPort(host, "0")
 		listener, a, err = l.Open(inbox)

@@ -11,8 +11,8 @@ import (
 )
 
 // A client that subscribes with a limit (a window) gets the oldest requests and the number of the
-// others. It gets further requests when more than half of its window is free, and a new request
-// only if the window has room.
+// requests beyond the limit. It gets further requests when more than half of its window is free, and a
+// new request only if the window has room.
 func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -51,11 +51,11 @@ func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	requested("r0", "r1", "r2")
 	r.asks("S", "r7", `{}`)
 	unlisted(5)
-	ends("r0") // one of three places in the window is free
-	ends("r1") // two of three places are free
+	ends("r0") // a third of the window is free
+	ends("r1") // two thirds of the window are free
 	unlisted(3)
 	requested("r3", "r4")
-	r.terminal("bob", "S", "r7", "reject_once") // a request that the client has not got
+	r.terminal("bob", "S", "r7", "reject_once") // end a request that the client has not got
 	unlisted(2)
 
 	reply, before = s.gets("inbox.subscribe", fields{"limit": 6})
@@ -69,14 +69,14 @@ func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	r.True(m.Payload.New)
 }
 
-// If a request ends before the gateway has read it from nod, the client still gets it first as
-// pending and then as ended, and each only once.
+// If a request ends before the gateway has read it from nod, the client still gets the request once as
+// pending and then once as ended.
 func TestARequestThatEndsWhileItIsReadIsStillSentOnce(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
 	p := identical("slow", 1)
 	s.shows(p)
-	s.mu.Lock() // the stand-in does not reply to Show
+	s.mu.Lock() // the stand-in does not reply to Show while the test holds its lock
 	c := r.opens("ann")
 	reply, _ := c.gets("inbox.subscribe", nil)
 	r.Equal(1, reply.Payload.Pending)
@@ -95,7 +95,7 @@ func TestARequestThatEndsWhileItIsReadIsStillSentOnce(t *testing.T) {
 	r.Equal("later", c.next().Payload.PendingID, "the old version was sent after the end")
 }
 
-// If the gateway cannot read the pending requests from nod, it disconnects the client, so that
+// If the gateway cannot read the pending requests from nod, the gateway disconnects the client, so that
 // the client connects again.
 func TestAClientWhoseRequestsCannotBeReadIsDisconnected(t *testing.T) {
 	t.Parallel()
@@ -113,8 +113,8 @@ func TestAClientWhoseRequestsCannotBeReadIsDisconnected(t *testing.T) {
 	r.Equal(websocket.StatusTryAgainLater, websocket.CloseStatus(err), "%v", err)
 }
 
-// The page lists a thousand requests and shows the number of the others. The user can make it
-// list more.
+// The page lists a thousand requests and shows the number of the remaining requests. The user can make it
+// list more of them.
 func TestThePageListsAWindow(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)

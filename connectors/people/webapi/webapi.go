@@ -40,7 +40,7 @@ func New(name string, secrets ...string) *Client {
 	}}
 }
 
-// Hide adds secrets to the texts that Clean removes. It must not be called while the client is in
+// Hide adds secrets to the texts that Clean removes. The caller must not call Hide while the client is in
 // use.
 func (c *Client) Hide(secrets ...string) { c.secrets = append(c.secrets, secrets...) }
 
@@ -58,21 +58,20 @@ type Reply struct {
 	Body   []byte
 }
 
-// After returns the time in the header Retry-After, for which the service asks the channel to
-// wait. It is at most MaxWait, and 0 without such a header.
+// After returns the time in the header Retry-After, for which the service asks the channel to wait. The
+// time is at most MaxWait, and 0 if there is no such header.
 func (r *Reply) After(now time.Time) time.Duration {
 	after, _ := RetryAfter(r.Header.Get("Retry-After"), now)
 	return after
 }
 
-// Post sends a body to an address. Its errors are *people.Error. After an error the service may
-// have executed the call. maxReply is the largest reply in bytes; Post cuts off the rest of a
-// longer reply.
+// Post sends a body to an address. Its errors are *people.Error. After an error the service may have
+// executed the call. maxReply is the largest reply in bytes; Post drops the rest of a longer reply.
 func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte, maxReply int64) (Reply, error) {
 	return c.Do(ctx, http.MethodPost, address, header, body, maxReply)
 }
 
-// Do is Post with another method.
+// Do is Post with any HTTP method.
 func (c *Client) Do(ctx context.Context, method, address string, header http.Header, body []byte, maxReply int64) (Reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 const (
 	// callTimeout is the time limit of one call of Meta's server.
 	callTimeout = 15 * time.Second
-	// rateWait is the pause if Meta limits the rate without naming a time. pairWait is the pause
-	// after too many messages to one person.
+	// rateWait is the pause if Meta limits the rate without naming a time. pairWait is the pause if nod
+	// sends too many messages to one person.
 	rateWait = 30 * time.Second
 	pairWait = 6 * time.Second
 	// maxReply is the largest reply in bytes.
@@ -44,12 +44,13 @@ func newAPI(base, numberID, token string, secrets ...string) (*api, error) {
 	return &api{Client: webapi.New(Name, append(secrets, token)...), number: base + "/" + numberID, token: token}, nil
 }
 
-// Some codes of Meta's errors. The sets below group all codes that nod knows by how nod reacts.
+// The codes of Meta's errors to which nod reacts in a special way. The sets below group all codes that
+// nod knows.
 const (
-	codeToken       = 190    // the access token is expired or revoked
+	codeToken       = 190    // the access token has expired or was revoked
 	codeWindow      = 131047 // the person has not written for 24 hours
 	codeUndelivered = 131026 // the person has no WhatsApp, has blocked the number, or cannot get the message
-	codePair        = 131056 // too many messages to this person
+	codePair        = 131056 // nod has sent too many messages to the person
 )
 
 var (
@@ -63,7 +64,7 @@ var (
 type apiError struct {
 	status, code int
 	text         string
-	after        time.Duration // the time to wait; 0 if the server did not say
+	after        time.Duration // the time to wait; 0 if the server named no time
 }
 
 func (f *apiError) Error() string {

@@ -26,7 +26,7 @@ func mayAllow(p *schemas.Prompt) bool {
 	return once && p.Request.Kind != schemas.KindQuestion && fitsWhole(p) && !p.HasCondition(schemas.ConditionCodeWord)
 }
 
-// buttons returns the buttons of a pending prompt. Some questions have none; see choices.
+// buttons returns the buttons of a pending prompt. Some questions have no buttons; see choices.
 func buttons(p *schemas.Prompt) (all []button) {
 	add := func(title, action string) {
 		all = append(all, button{"reply", reply{people.ButtonFor(p, action).Text(maxID), title}})
@@ -59,7 +59,7 @@ func distinct(all []button) []button {
 		return all
 	}
 	for i := range all {
-		data, _ := people.ReadButton(all[i].Reply.ID, maxID) // cannot fail, because buttons has just made this id
+		data, _ := people.ReadButton(all[i].Reply.ID, maxID) // ReadButton cannot fail, because buttons has just made this id
 		n, _ := strconv.Atoi(data.Action)
 		all[i].Reply.Title = "Answer " + strconv.Itoa(n+1)
 	}
@@ -73,8 +73,8 @@ func allowTitle(p *schemas.Prompt) string {
 	return people.AllowLabel(p)
 }
 
-// choices returns the indexes of the question's options that get buttons. If there are more such
-// options than buttons, it returns none, and the question must be answered on another channel.
+// choices returns the indexes of the question's options that get buttons. If there are more such options
+// than buttons, the result is empty, and the question must be answered on another channel.
 func choices(p *schemas.Prompt) (all []int) {
 	for i, o := range p.Request.Options {
 		if !o.Text && !o.Kind.Remembered() && people.OptionWords(&p.Request, o) != "" && (fitsWhole(p) || !o.Kind.Allows()) {
@@ -88,7 +88,7 @@ func choices(p *schemas.Prompt) (all []int) {
 }
 
 // answerFor returns the answer to p for the action of a button. ok is false if p does not offer that
-// action here.
+// action on WhatsApp.
 func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	switch {
 	case p.Request.Kind == schemas.KindQuestion:

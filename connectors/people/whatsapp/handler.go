@@ -25,7 +25,7 @@ const (
 	mostShown = 10
 )
 
-// unknown is the error for a request that does not exist, or that this person may not see.
+// unknown is the error for a request that does not exist, or that the person who acts may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles a single message of a person.
@@ -33,19 +33,19 @@ type handler struct {
 	*Carrier
 	desk people.Desk
 	m    *incoming
-	now  time.Time // the broker's time after the first query; before it, this machine's time
+	now  time.Time // the broker's time or, before the first query, this machine's time
 }
 
-// handleOnce handles a message unless a worker has already handled it. It marks the message
-// afterwards: if the worker dies in between, Meta sends the message again, and submitting the
-// same answer again changes nothing. A repeated thaw could end a later freeze, so handleOnce
-// marks a thaw before it handles it.
+// handleOnce handles a message unless a worker has already handled it. It marks the message afterwards.
+// If the worker dies before that, Meta sends the message again, and the same answer is submitted twice
+// without harm. A repeated thaw could end a later freeze, so handleOnce marks a thaw before it handles
+// it.
 func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming) error {
 	seconds, err := strconv.ParseInt(m.Timestamp, 10, 64)
 	sentAt := time.Unix(seconds, 0)
 	switch {
 	case m.From == "" || m.ID == "" || m.GroupID != "" || err != nil:
-		return nil // the message names no sender, or was written in a group
+		return nil // ignore a message that names no sender or was written in a group
 	case time.Since(sentAt) > handledFor:
 		return nil
 	}
@@ -78,9 +78,9 @@ func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming)
 	return h.uncertain(err)
 }
 
-// uncertain returns err, an error about the mark of a handled message, if Meta must send the
-// message again. It logs any other error and returns nil: an older engine, which cannot store
-// marks, must not prevent answers.
+// uncertain returns err, an error about the mark of a handled message, if Meta must send the message
+// again. It logs any other error and returns nil, because an older engine cannot store marks and must not
+// prevent answers.
 func (h *handler) uncertain(err error) error {
 	if err != nil && !people.IsUncertain(err) {
 		h.Log.Warn("whatsapp: nod does not remember the handled messages; a repeated message may get a second reply", "error", err)
@@ -110,8 +110,8 @@ func isWords(text string) bool {
 	return ok
 }
 
-// openWindowAt records that a person wrote at the time at. Meta lets nod send messages to the
-// person for 24 hours after that: the person's window is open.
+// openWindowAt records that a person wrote at the time at. For the next 24 hours the person's window is
+// open, which means that Meta lets nod send messages to the person.
 func (c *Carrier) openWindowAt(person string, at time.Time) {
 	if time.Since(at) < 24*time.Hour {
 		c.openWindow(person)
@@ -141,7 +141,7 @@ func (h *handler) from() schemas.From {
 func (h *handler) handleTap(ctx context.Context, id string) error {
 	b, ok := people.ReadButton(id, maxID)
 	shown := h.sent.Get(h.m.Context.ID)
-	if !ok || shown != "" && shown != b.Digest { // the button belongs to another message than the one that was tapped
+	if !ok || shown != "" && shown != b.Digest { // the tapped message has been about another request than the button
 		return h.refuse(ctx, unknown)
 	}
 	p, err := h.find(ctx, b)
@@ -182,15 +182,15 @@ func (h *handler) oldest(ctx context.Context) (open []schemas.Prompt, more bool,
 	return people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.m.From}, mostShown, nil)
 }
 
-// handleText handles a text, which is a command or an answer with the code of a question. A yes
-// or no without a code decides nothing, even in reply to a question: Meta may deliver the text
-// late or twice, and the person may have meant another question.
+// handleText handles a text, which is a command or an answer with the code of a question. A yes or no
+// without a code decides nothing, even in reply to a question, because Meta may deliver the text late or
+// twice.
 func (h *handler) handleText(ctx context.Context) error {
 	words := h.m.Text.Body
 	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
 	if reply, known, err := commands.Run(ctx, h.from(), words); known {
 		if command, _ := people.Command(words); command != "/web" {
-			reply = said(reply) // WhatsApp does not open links in code
+			reply = said(reply) // said would format the link as code, in which WhatsApp opens no links
 		}
 		if err == nil {
 			h.say(ctx, reply)
@@ -219,8 +219,8 @@ func (h *handler) handleText(ctx context.Context) error {
 	return h.answer(ctx, &p, a)
 }
 
-// findByCode returns the request that waits for this person and has a code. If there is none, it tells the
-// person, and ok is false.
+// findByCode returns the request that waits for this person and has a code. If there is no such request,
+// it tells the person, and ok is false.
 func (h *handler) findByCode(ctx context.Context, answerCode string) (p schemas.Prompt, ok bool, err error) {
 	p, ok, err = h.codes.Find(ctx, h.desk, answerCode, h.m.From)
 	if err != nil {
@@ -279,7 +279,7 @@ func (h *handler) showPending(ctx context.Context) error {
 		p.Recipient, p.Repeat = h.m.From, true
 		if _, err := h.sendPrompt(ctx, &p, again); err != nil {
 			h.Log.Info("whatsapp: a question was not sent again", "key", p.Key(), "error", err)
-			break // the person can ask again
+			break // stop here: the person can ask for the questions again
 		}
 	}
 	if more {
@@ -292,7 +292,7 @@ func (h *handler) showPending(ctx context.Context) error {
 // the answer.
 func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer) error {
 	key := tellKey(h.m.From, p)
-	h.told.Put(key, "answering") // prevents that Settle tells this person the outcome as well
+	h.told.Put(key, "answering") // otherwise Settle would tell this person the outcome too
 	d, err := h.desk.Answer(ctx, a)
 	var e *schemas.Error
 	switch {
@@ -328,7 +328,7 @@ func (h *handler) say(ctx context.Context, body string) (sent bool) {
 	return h.sayAbout(ctx, h.m.ID, body)
 }
 
-// sayAbout sends a message that quotes the message with the id quotes.
+// sayAbout sends a message that quotes another message, whose id is quotes.
 func (h *handler) sayAbout(ctx context.Context, quotes, body string) (sent bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()

@@ -12,16 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A messageKind is the kind of a message of nod. Meta's reports about the message repeat it.
+// A messageKind is the kind of a message of nod. Meta's reports about the message repeat the kind.
 type messageKind string
 
 const (
 	question messageKind = "q"
-	again    messageKind = "r" // a question that was sent again, because the first message failed or because the person asked for it
-	notice   messageKind = "t" // a template
+	again    messageKind = "r" // a question that nod sent again, because the first message failed or the person asked for it
+	notice   messageKind = "t" // a message that is a template
 )
 
-// callbackOf returns the text that Meta repeats in each report about a message. It identifies the
+// callbackOf returns the text that Meta repeats in each report about a message. The text identifies the
 // request, so any worker can handle the report.
 func callbackOf(kind messageKind, p *schemas.Prompt) string {
 	return string(kind) + "/" + p.Recipient + "/" + p.SessionID + "/" + p.PendingID
@@ -30,8 +30,8 @@ func callbackOf(kind messageKind, p *schemas.Prompt) string {
 // receiptTimeout is the time limit for passing a receipt to nod.
 const receiptTimeout = 2 * time.Second
 
-// ranks gives the reports about a message an order, because they may arrive in any order and more
-// than once. Only a report with a higher rank than the last one has an effect.
+// ranks gives the reports about a message an order, because they may arrive in any order and more than
+// once. A report has an effect only if its rank is higher than the rank of the last report.
 var ranks = map[string]string{"sent": "1", "delivered": "2", "read": "3", "failed": "4"}
 
 // handleReport handles Meta's report about a message of nod. If the message was delivered or
@@ -40,7 +40,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 	parts := strings.Split(s.Callback, "/")
 	rank, known := ranks[s.Status]
 	if len(parts) != 4 || !known || rank <= c.read.Get(s.ID) {
-		return nil // a report about an outcome or a reply, or one that is older than the last
+		return nil // a report about an outcome or a reply, or a report that came before the last one in rank
 	}
 	d := schemas.Delivery{Recipient: parts[1], SessionID: parts[2], PendingID: parts[3], State: schemas.DeliveryShown}
 	kind := messageKind(parts[0])
@@ -57,7 +57,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 		hop, cancel := context.WithTimeout(ctx, receiptTimeout)
 		defer cancel()
 		if report(hop, desk, d) != nil {
-			return nil // dropped, because Meta need not repeat a mere receipt
+			return nil // drop a failed receipt, because Meta need not repeat it
 		}
 	}
 	if err == nil {
@@ -66,9 +66,9 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 	return err
 }
 
-// handleFailure handles Meta's report that a message was not sent. If the person has not written
-// for 24 hours, it sends the template, if there is one. After a temporary error it sends a
-// question once more. Otherwise it reports to nod that the person could not be told.
+// handleFailure handles Meta's report that a message was not sent. If the person has not written for 24
+// hours, handleFailure sends the template, if there is one. After a temporary error it sends a question
+// once more. In all other cases it reports to nod that the person could not be told.
 func (c *Carrier) handleFailure(ctx context.Context, desk people.Desk, s *status, kind messageKind, d schemas.Delivery) error {
 	f := &apiError{status: http.StatusBadRequest, text: "the message was not sent"}
 	if len(s.Errors) > 0 {
@@ -116,5 +116,5 @@ func report(ctx context.Context, desk people.Desk, d schemas.Delivery) error {
 	if err := r.Report(ctx, d); people.IsUncertain(err) {
 		return fmt.Errorf("report what became of a message: %w", err)
 	}
-	return nil // nod no longer stores the request, or it was not routed to this person
+	return nil // nod no longer stores the request, or has not routed it to this person
 }

@@ -35,9 +35,9 @@ type Settings struct {
 	Template      *TemplateSettings `json:"template,omitempty"`
 }
 
-// WebhookSettings describes the HTTP server that Meta calls. The verify token is a text that the
-// user invents, and enters in Meta's console together with the address. Meta sends it when it
-// checks the address.
+// WebhookSettings describes the HTTP server that Meta calls. The verify token is a text that the user
+// invents, and enters in Meta's console together with the address. Meta sends the token when it checks
+// the address.
 type WebhookSettings struct {
 	Listen          string `json:"listen"` // the address to listen on, HOST:PORT; without TLS files, only a loopback address is accepted
 	VerifyTokenEnv  string `json:"verify_token_env,omitempty"`
@@ -46,8 +46,8 @@ type WebhookSettings struct {
 	KeyFile         string `json:"key_file,omitempty"`
 }
 
-// TemplateSettings names a message template that Meta has approved. Its body must contain one
-// parameter, and it must have one quick-reply button.
+// TemplateSettings names a message template that Meta has approved. The template's body must contain one
+// parameter, and the template must have one quick-reply button.
 type TemplateSettings struct {
 	Name     string `json:"name"`
 	Language string `json:"language"`

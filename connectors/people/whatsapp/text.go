@@ -11,10 +11,10 @@ import (
 // The limits of Meta's Cloud API, in UTF-16 units. Meta counts characters instead; a text never
 // has more characters than units.
 const (
-	maxText    = 4096 // a text message
-	maxBody    = 1024 // the text above the buttons of a message
-	maxTitle   = 20   // the title of a button
-	maxID      = 256  // the id of a button
+	maxText    = 4096 // the largest length of a text message
+	maxBody    = 1024 // the largest length of the text above buttons
+	maxTitle   = 20   // the largest length of a button's title
+	maxID      = 256  // the largest length of a button's id
 	maxButtons = 3
 	// maxParameter is nod's own limit for the text in a template.
 	maxParameter = 500
@@ -23,8 +23,8 @@ const (
 	margin = 256
 )
 
-// The first line of a message that may be the second one about the same request. repeatEnded
-// replaces repeated when the request is decided.
+// The first lines of a message that may be the second one about the same request: repeated while the
+// request is pending, and repeatEnded after its decision.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -34,9 +34,8 @@ const (
 // request.
 const wholeBefore = "Answer the request that this message quotes, in the message before this one."
 
-// code formats a line as code, so that WhatsApp shows each of its characters: between three
-// backticks, the characters * _ ~ and > have no special meaning. A backtick in the line could end
-// the code, so code replaces it by its number.
+// code formats a line as code between three backticks, so that the characters * _ ~ and > have no special
+// meaning. A backtick in the line could end the code, so code replaces it by its number.
 func code(line string) string {
 	return "```" + strings.ReplaceAll(line, "`", "⟦U+0060⟧") + "```"
 }
@@ -104,7 +103,7 @@ type form int
 const (
 	oneMessage  form = iota // one message with buttons shows the whole request
 	twoMessages             // a text shows the whole request, and a second message with the buttons quotes the text
-	briefly                 // the request is too long: the chat shows its brief form, and the person cannot allow it there
+	briefly                 // the request is too long, so the chat shows its brief form, and the person cannot allow it there
 )
 
 // formOf returns the form of a question. The form is the same when nod sends the question and
@@ -153,7 +152,7 @@ func hint(p *schemas.Prompt, answerCode string) string {
 	return "Tap the button, or write no " + answerCode + " and why."
 }
 
-// questionHint returns the line that explains how to answer a question, besides by its buttons.
+// questionHint returns the line that explains how to answer a question with a text.
 func questionHint(p *schemas.Prompt, answerCode string) string {
 	_, words := people.TextOption(p, fitsWhole(p))
 	switch most := len(choices(p)) > 0; {

@@ -93,7 +93,7 @@ type change struct {
 }
 
 // incoming is a message from a person. If the person tapped a button or quoted a message, Context
-// contains the id of the message with the button, or of the quoted one.
+// contains the id of that message.
 type incoming struct {
 	ID          string                `json:"id"`
 	From        string                `json:"from"`

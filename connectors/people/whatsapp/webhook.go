@@ -22,7 +22,8 @@ const (
 	hookPath = "/nod/whatsapp"
 	// maxCall is the largest call of the webhook in bytes. Meta sends at most 3 MB.
 	maxCall = 4 << 20
-	// callWithin is the time limit for handling one call of the webhook. After it, Meta calls again.
+	// callWithin is the time limit for handling one call of the webhook. If nod takes longer, Meta calls
+	// again.
 	callWithin = 30 * time.Second
 	// maxChallenge is the largest length of the text that Meta sends to check the address, and
 	// that nod repeats.
@@ -54,8 +55,8 @@ func (c *Carrier) serve(w http.ResponseWriter, r *http.Request, desk people.Desk
 	}
 }
 
-// verify handles the call by which Meta checks that the address belongs to nod. If the call
-// contains the verify token, verify replies with the text in it.
+// verify handles the call by which Meta checks that the address belongs to nod. If the call contains the
+// verify token, verify replies with the challenge in the call.
 func (c *Carrier) verify(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	challenge := q.Get("hub.challenge")
@@ -65,7 +66,7 @@ func (c *Carrier) verify(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the verify token is wrong", http.StatusForbidden)
 		return
 	}
-	_, _ = io.WriteString(w, challenge) // fails if the caller is gone
+	_, _ = io.WriteString(w, challenge) // WriteString fails if the caller is gone
 }
 
 // receive handles a call with messages and reports. It refuses a call whose exact bytes Meta has
@@ -95,7 +96,7 @@ func (c *Carrier) receive(w http.ResponseWriter, r *http.Request, desk people.De
 	w.WriteHeader(http.StatusOK)
 }
 
-// signed reports whether signature is that of body with the app secret.
+// signed reports whether signature is the signature of body with the app secret.
 func (c *Carrier) signed(body []byte, signature string) bool {
 	given, err := hex.DecodeString(strings.TrimPrefix(signature, "sha256="))
 	mac := hmac.New(sha256.New, []byte(c.AppSecret))
@@ -103,13 +104,13 @@ func (c *Carrier) signed(body []byte, signature string) bool {
 	return err == nil && strings.HasPrefix(signature, "sha256=") && hmac.Equal(given, mac.Sum(nil))
 }
 
-// handleAll handles the messages and reports of a call in order. After an error Meta sends the
-// whole call again; handling a message or report twice has no second effect.
+// handleAll handles the messages and reports of a call in order. After an error Meta sends the whole call
+// again. A message or report that was handled before has no second effect.
 func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, n *notification) error {
 	for _, entry := range n.Entry {
 		for _, change := range entry.Changes {
 			if change.Field != "messages" || change.Value.Metadata.PhoneNumberID != c.PhoneNumberID {
-				continue // a change of another phone number of the same app
+				continue // the change is about another phone number of the same app
 			}
 			for i := range change.Value.Messages {
 				m := &change.Value.Messages[i]
@@ -128,7 +129,8 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, n *notificati
 	return nil
 }
 
-// safely calls handle. If it panics, safely drops the message. Otherwise Meta would repeat it for days.
+// safely calls handle. If handle panics, safely drops the message, because Meta would otherwise repeat it
+// for days.
 func (c *Carrier) safely(handle func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

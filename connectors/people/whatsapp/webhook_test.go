@@ -22,7 +22,7 @@ func (w *world) post(body, signature string) int {
 		req.Header.Set("X-Hub-Signature-256", signature)
 	}
 	var resp *http.Response
-	w.waits(func() bool { // until the webhook listens
+	w.waits(func() bool { // wait until the webhook listens
 		resp, err = http.DefaultClient.Do(req)
 		if err != nil {
 			req.Body = nopCloser(body)
@@ -155,8 +155,8 @@ func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 	w.Equal(1, w.desk.answered())
 }
 
-// Even if an engine cannot remember handled messages, nod accepts answers. It then carries out no
-// thaw.
+// Even if an engine cannot remember handled messages, nod accepts answers. With such an engine, nod
+// carries out no thaw.
 func TestAnOlderEngineStillGetsAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -42,7 +42,7 @@ type Options struct {
 	VerifyToken   string // the text that Meta sends when it checks the webhook's address
 	Listen        string // the address of the webhook, HOST:PORT; without TLS, only a loopback address is accepted
 	TLS           *tls.Certificate
-	Template      TemplateSettings // its Name is empty if there is no template
+	Template      TemplateSettings // Template.Name is empty if there is no template
 	Log           *slog.Logger
 }
 
@@ -90,9 +90,8 @@ func New(o Options) (*Carrier, error) {
 // Check connects to Meta and returns an error unless the access token may use the number.
 func (c *Carrier) Check(ctx context.Context) error { return c.api.check(ctx) }
 
-// Prompt sends p to its recipient. If the question is too long for the text above buttons, it
-// takes two messages: a text with the whole request, and a message with the buttons that quotes
-// this text.
+// Prompt sends p to its recipient. If the question is too long for the text above buttons, it takes two
+// messages. The first contains the whole request, and the second quotes the first and has the buttons.
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	if !isWhatsAppID(p.Recipient) {
 		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a WhatsApp id: put the digits of the phone number with its country code under approvers, or use nod pair whatsapp", p.Recipient)}
@@ -112,8 +111,8 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	return people.Ref(id), err
 }
 
-// sendPrompt sends a question, or the outcome of one, in one or two messages, and returns the id of the
-// last one. Each of Meta's reports about that message contains kind.
+// sendPrompt sends a question, or its outcome, in one or two messages, and returns the id of the last
+// message. Each of Meta's reports about that message contains kind.
 func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messageKind) (id string, err error) {
 	now := time.Now()
 	whole := promptText(p, now)
@@ -188,9 +187,9 @@ func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) 
 
 func tellKey(person string, p *schemas.Prompt) string { return person + "/" + p.Key() + "/" + p.Digest }
 
-// windowClosed reports whether Meta is known to accept only templates for a person, because the
-// person has not written for 24 hours. The carrier remembers this until the person writes again.
-// After a restart it learns it anew, by trying to send a message.
+// windowClosed reports whether Meta is known to accept only templates for a person, because the person
+// has not written for 24 hours. The carrier remembers this until the person writes again. A restarted
+// carrier learns it when it next tries to send a message.
 func (c *Carrier) windowClosed(person string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

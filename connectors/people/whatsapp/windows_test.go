@@ -52,8 +52,8 @@ func TestWithoutATemplateAClosedWindowIsUnreachable(t *testing.T) {
 	}
 }
 
-// With a template, such a person gets a notice without the payload. A tap on its button makes nod
-// send the question with its buttons.
+// With a template in the settings, a person who has not written for 24 hours gets a notice without the
+// payload. A tap on the notice's button makes nod send the question with its buttons.
 func TestTheTemplateBringsTheQuestion(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -129,8 +129,8 @@ func TestRateLimitsAreObeyed(t *testing.T) {
 	w.Empty(w.Chat(ann))
 }
 
-// A question that is too long for the text above buttons takes two messages. If sending the
-// second one fails, the next attempt sends both again.
+// A question that is too long for the text above buttons takes two messages. If sending the second
+// message fails, the next attempt sends both messages again.
 func TestALongQuestionTakesTwoMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,8 +150,8 @@ func TestALongQuestionTakesTwoMessages(t *testing.T) {
 	w.told("Allowed once")
 }
 
-// nod does not tell a person the outcome twice: not after the person has read it in the reply to
-// their own answer. Other people are told.
+// A person who reads the outcome in the reply to their own answer does not get it again. Other people do
+// get the outcome.
 func TestTheOutcomeIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -175,7 +175,8 @@ func TestTheOutcomeIsToldOnce(t *testing.T) {
 	w.Contains(w.last().Text, "never ran")
 }
 
-// A request that needs the code word cannot be allowed here, because the word would stay in the chat.
+// A person cannot allow a request that needs the code word on WhatsApp, because the word would stay in
+// the chat.
 func TestTheCodeWordIsNotTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,7 +193,7 @@ func TestTheCodeWordIsNotTaken(t *testing.T) {
 	w.Zero(w.desk.answered())
 }
 
-// A question has a button for each answer, or none if there are more than three.
+// A question has a button for each answer, or no buttons if there are more than three answers.
 func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 5)
@@ -227,8 +228,8 @@ func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
 	}
 }
 
-// A question that takes words is answered by its code and the words. Without the code, and after the
-// question has ended, words decide nothing.
+// A question that takes words is answered by its code and the words. Words decide nothing without the
+// code, or after the question has ended.
 func TestWordsAnswerAQuestion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

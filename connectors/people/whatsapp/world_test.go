@@ -79,7 +79,6 @@ func (w *world) quiet() {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 }
 
-// last returns the last message to Ann.
 func (w *world) last() whatsapptest.Message {
 	w.t.Helper()
 	all := w.Chat(ann)
@@ -118,8 +117,8 @@ type desk struct {
 	reports []schemas.Delivery
 	done    []string // the freezes and thaws
 	handled map[string]bool
-	err     error // the result of Answer
-	noMarks error // the result of Handled and MarkHandled
+	err     error // if not nil, the error that Answer returns
+	noMarks error // if not nil, the error of Handled and MarkHandled
 }
 
 func newDesk(t *testing.T) *desk {

@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// session is a session of the gateway. Discord keeps its events, for the case that the bot resumes it
+// session is a session of the gateway. Discord keeps its events, because the bot may resume the session
 // over another connection.
 type session struct {
 	id     string
@@ -69,7 +69,7 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 		var m incoming
 		if f := strict(data, &m); f != nil {
 			s.reject("gateway: " + f.message)
-			_ = ws.Close(4002, "Error while decoding payload") // fails if the client is gone
+			_ = ws.Close(4002, "Error while decoding payload") // Close fails if the client is gone
 			return
 		}
 		switch m.Op {
@@ -97,8 +97,8 @@ func (s *Server) reject(text string) {
 	s.rejected = append(s.rejected, text)
 }
 
-// disconnected notes that the connection of a session has ended. The close codes 1000 and 1001 end the
-// session too.
+// disconnected notes that the connection of a session has ended. If the close code is 1000 or 1001, the
+// session ends too.
 func (s *Server) disconnected(current *session, ws *websocket.Conn, code websocket.StatusCode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Server) disconnected(current *session, ws *websocket.Conn, code websock
 	}
 }
 
-// identifyOptions are the fields of op 2 that make no difference here.
+// identifyOptions are the fields of op 2 (Identify) that have no effect on this server.
 type identifyOptions struct {
 	Compress  bool  `json:"compress"`
 	Threshold int   `json:"large_threshold"`
@@ -130,7 +130,7 @@ func (s *Server) identify(ws *websocket.Conn, data json.RawMessage) *session {
 		s.reject("identify: the data is not valid")
 	}
 	if d.Token != Token {
-		_ = ws.Close(4004, "Authentication failed.") // fails if the client is gone
+		_ = ws.Close(4004, "Authentication failed.") // Close fails if the client is gone
 		return nil
 	}
 	s.mu.Lock()
@@ -171,11 +171,11 @@ func (s *Server) resume(ws *websocket.Conn, data json.RawMessage) *session {
 	return current
 }
 
-// dispatch records an event of a session and sends it. The numbers of events begin with 1.
+// dispatch records an event of a session and sends it. The first event has the number 1.
 func (current *session) dispatch(kind string, data any) {
 	text, err := json.Marshal(map[string]any{"op": opDispatch, "t": kind, "s": len(current.events) + 1, "d": data})
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	current.events = append(current.events, text)
 	if current.conn != nil {
@@ -186,7 +186,7 @@ func (current *session) dispatch(kind string, data any) {
 func say(ws *websocket.Conn, message map[string]any) {
 	data, err := json.Marshal(message)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	write(ws, data)
 }
@@ -194,7 +194,7 @@ func say(ws *websocket.Conn, message map[string]any) {
 func write(ws *websocket.Conn, data []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	_ = ws.Write(ctx, websocket.MessageText, data) // fails if the client is gone
+	_ = ws.Write(ctx, websocket.MessageText, data) // Write fails if the client is gone
 }
 
 // push sends an interaction to every session, as Discord does with several connections of one shard.
@@ -223,7 +223,7 @@ func (s *Server) push(i *interaction, data map[string]any) {
 		}
 	}
 	if connected == 0 && !s.patient {
-		failed() // without waiting, for faster tests
+		failed() // tell the person at once, for faster tests
 		return
 	}
 	time.AfterFunc(ackWithin, func() {
@@ -233,15 +233,15 @@ func (s *Server) push(i *interaction, data map[string]any) {
 	})
 }
 
-// Patient makes the server wait ackWithin for a response also while no connection is open.
+// Patient makes the server wait ackWithin for a response even while no connection is open.
 func (s *Server) Patient() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.patient = true
 }
 
-// Unanswered returns the number of interactions without a response, of which the person has not read
-// that they failed.
+// Unanswered returns the number of interactions that have no response yet and that the person has not
+// seen fail.
 func (s *Server) Unanswered() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,8 +285,8 @@ func (s *Server) Resumed() int {
 	return s.resumed
 }
 
-// Forget asks the bot to open other connections, and ends all sessions, so that the bot cannot resume
-// them.
+// Forget ends all sessions and asks the bot to open other connections. The bot cannot resume an ended
+// session.
 func (s *Server) Forget() {
 	all := s.connections()
 	s.mu.Lock()
@@ -309,14 +309,14 @@ func (s *Server) Drop(code int) {
 	all := s.connections()
 	s.mu.Lock()
 	for _, session := range s.sessions {
-		session.conn = nil // so that the client's reply to the close message does not end the session
+		session.conn = nil // without this, the client's reply to the close message would end the session
 	}
 	s.mu.Unlock()
 	for _, ws := range all {
 		if code == 0 {
-			_ = ws.CloseNow() // fails if the client is gone
+			_ = ws.CloseNow() // CloseNow fails if the client is gone
 		} else {
-			_ = ws.Close(websocket.StatusCode(code), "") // fails if the client is gone
+			_ = ws.Close(websocket.StatusCode(code), "") // Close fails if the client is gone
 		}
 	}
 }
@@ -332,8 +332,8 @@ func (s *Server) connections() (all []*websocket.Conn) {
 	return all
 }
 
-// Deafen makes the gateway reply to no heartbeats, and sets the time between two of them for new
-// connections.
+// Deafen sets whether the gateway ignores heartbeats. New connections get interval as the time between
+// two heartbeats.
 func (s *Server) Deafen(interval time.Duration, deaf bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

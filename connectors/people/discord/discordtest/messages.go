@@ -146,7 +146,7 @@ func (s *Server) createDM(_ []string, data []byte) (any, *failure) {
 	return map[string]any{"id": p.channel(), "type": 1}, nil
 }
 
-// owner returns the person with this private channel.
+// owner returns the person whose private channel with the bot has this id.
 func (s *Server) owner(channel string) *person {
 	for _, p := range s.people {
 		if p.channel() == channel {
@@ -216,13 +216,13 @@ func (s *Server) change(m *message, data []byte, allowed int) (any, *failure) {
 	return m.object(), nil
 }
 
-// modal is a dialog that is open at a person.
+// modal is a dialog that a person has open.
 type modal struct {
 	CustomID   string      `json:"custom_id"`
 	Title      string      `json:"title"`
 	Components []component `json:"components"`
 
-	about *message // the message with the button that opened it
+	about *message // the message with the button that opened the modal
 	text  string
 	field *component
 }

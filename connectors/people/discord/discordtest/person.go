@@ -37,7 +37,7 @@ type Read struct {
 // Message is the present state of a message.
 type Message struct {
 	ID, Text  string
-	Ephemeral bool   // only this person sees it
+	Ephemeral bool   // only the recipient sees the message
 	About     string // the message with the button whose press led to this message
 	Buttons   []Button
 }
@@ -85,7 +85,7 @@ func (s *Server) Chat(id string) (all []Message) {
 	return all
 }
 
-// Open returns the modal that is open at a person.
+// Open returns the modal that a person has open.
 func (s *Server) Open(id string) (Modal, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ type interaction struct {
 	kind      int
 	by        *person
 	channel   string
-	server    bool     // a command on a server
+	server    bool     // the person wrote the command on a server
 	about     *message // the message with the pressed button; nil for a command
 	acked     bool
 	failed    bool
@@ -149,8 +149,8 @@ func (s *Server) Submit(by, words string) {
 	}})
 }
 
-// Command makes a person write the command /nod with this text: in their conversation with the bot or,
-// if server is set, on a server.
+// Command makes a person write the command /nod with this text. If server is set, the person writes on a
+// server, and otherwise in the conversation with the bot.
 func (s *Server) Command(by, text string, server bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *Server) Command(by, text string, server bool) {
 	s.push(i, map[string]any{"data": map[string]any{"id": "1", "name": "nod", "type": 1, "options": []any{map[string]any{"name": "text", "type": 3, "value": text}}}})
 }
 
-// respond executes the one response to an interaction.
+// respond executes the response to an interaction. An interaction takes only one response.
 func (s *Server) respond(args []string, data []byte) (any, *failure) {
 	var r struct {
 		Type int             `json:"type"`
@@ -209,7 +209,7 @@ func (i *interaction) accept(s *Server, kind int, data json.RawMessage) *failure
 	return nil
 }
 
-// show shows a message as the response to an interaction or after it.
+// show shows a message as the response to an interaction, or as a follow-up after the response.
 func (i *interaction) show(s *Server, data []byte) *failure {
 	var b body
 	if f := strict(data, &b); f != nil {
@@ -246,7 +246,8 @@ func (i *interaction) replace(s *Server, data []byte) *failure {
 	return f
 }
 
-// hook returns the interaction of a webhook, which exists after the response.
+// hook returns the interaction whose webhook a call uses. The webhook exists only after the response to
+// the interaction.
 func (s *Server) hook(args []string) (*interaction, *failure) {
 	i := s.interactions[args[1]]
 	if args[0] != application || i == nil || !i.acked {

@@ -34,9 +34,9 @@ type Server struct {
 	people       map[string]*person
 	lastID       int
 	commands     []json.RawMessage
-	registered   int // the number of calls that registered a command
+	registered   int // the number of calls that have registered a command
 	sessions     []*session
-	interactions map[string]*interaction // by token
+	interactions map[string]*interaction // the interactions, by token
 	nonces       map[string]*message
 	faults       []Fault
 	rejected     []string
@@ -56,9 +56,9 @@ type Fault struct {
 	Status     int    // the HTTP status; 0 breaks the connection
 	Code       int    // the code of the error
 	Message    string
-	RetryAfter float64 // in seconds
+	RetryAfter float64 // the time to wait, in seconds
 	Done       bool    // the server executes the call before it fails
-	Then       func()  // if set, called before the failure is sent; a test may end the caller here
+	Then       func()  // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
 // New starts a server. Close ends it.
@@ -81,7 +81,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Fail plans failures. A call fails with the first remaining fault for it.
+// Fail plans failures. A call fails with the first remaining fault for this call.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,8 @@ func (s *Server) Starts(n int) {
 	s.starts = n
 }
 
-// Rejected returns the refusals of calls that break Discord's rules. A correct client gets none.
+// Rejected returns the refusals of calls that break Discord's rules. A correct client gets no such
+// refusal.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +137,7 @@ func refused(status, code int, message string) *failure {
 type call struct {
 	name   string
 	method string
-	path   string // a part that begins with a colon is variable
+	path   string // a part of the path that begins with a colon is variable
 	open   bool   // the call needs no token
 	run    func(s *Server, args []string, body []byte) (any, *failure)
 }
@@ -205,7 +206,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.write(w, r.Method+" "+r.URL.Path, nil, &failure{status: http.StatusNotFound, message: "404: Not Found", fault: true})
 }
 
-// run executes a call. If a Fault is planned for the call, it fails with it.
+// run executes a call. If a Fault is planned for the call, the call fails with this fault.
 func (s *Server) run(r *http.Request, c *call, args []string) (any, *failure) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
@@ -241,7 +242,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if f == nil {
-		_ = json.NewEncoder(w).Encode(result) // fails if the client is gone
+		_ = json.NewEncoder(w).Encode(result) // Encode fails if the client is gone
 		return
 	}
 	if f.fault {
@@ -255,7 +256,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 		w.Header().Set("Retry-After", strconv.Itoa(int(f.after+0.999)))
 	}
 	w.WriteHeader(f.status)
-	_ = json.NewEncoder(w).Encode(reply) // fails if the client is gone
+	_ = json.NewEncoder(w).Encode(reply) // Encode fails if the client is gone
 }
 
 func strict(body []byte, v any) *failure {
@@ -267,13 +268,13 @@ func strict(body []byte, v any) *failure {
 	return nil
 }
 
-// id returns a new id.
 func (s *Server) id() string {
 	s.lastID++
 	return strconv.Itoa(s.lastID)
 }
 
-// burst is the number of messages that Discord allows at once; after that it allows one per second.
+// burst is the number of messages that Discord allows at once. After that, Discord allows one message per
+// second.
 const burst = 5
 
 func (s *Server) spend(channel string) *failure {

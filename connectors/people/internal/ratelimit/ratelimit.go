@@ -6,14 +6,15 @@ import "time"
 // Limits contains the states of rate limits by key, such as a chat. A nil Limits cannot be used.
 type Limits[K comparable] map[K]*bucket
 
-// bucket is the number of calls that are left, at a time.
+// bucket contains a number of calls, and the time at which so many calls were left.
 type bucket struct {
 	left  float64
 	since time.Time
 }
 
-// Spend counts a call for the limit of a key, which allows burst calls at once and after that perSecond
-// calls in a second. It returns 0 or, at the limit, the seconds to wait; the call then does not count.
+// Spend counts a call with this key. A key allows burst calls at once, and then perSecond calls in a
+// second. Spend returns 0 if the call is allowed. Otherwise it returns the seconds to wait, and the call
+// does not count.
 func (l Limits[K]) Spend(key K, burst, perSecond float64) (wait float64) {
 	now := time.Now()
 	b := l[key]

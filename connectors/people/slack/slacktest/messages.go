@@ -12,8 +12,8 @@ import (
 const (
 	maxBlocks     = 50
 	maxViewBlocks = 100
-	maxText       = 3000  // Slack's limit for the text of a section; this server also applies it to rich text
-	maxAll        = 12000 // the text of all blocks together
+	maxText       = 3000  // the limit for the text of a section, which this server also applies to rich text
+	maxAll        = 12000 // the limit for the text of all blocks together
 	maxFallback   = 4000
 	maxLabel      = 75
 	maxActionID   = 255
@@ -301,7 +301,7 @@ type view struct {
 
 	id    string
 	about *trigger
-	sent  bool // the person has sent it, and waits for the app
+	sent  bool // the person has sent the dialog and waits for the app
 	layout
 }
 
@@ -310,7 +310,7 @@ type trigger struct {
 	by      *person
 	ts      string // the message with the pressed button
 	used    bool
-	submits *view // the filled-in dialog that the person has sent; nil for a button
+	submits *view // the filled-in dialog that the person has sent; nil if the person pressed a button
 }
 
 func (s *Server) checkView(v *view) *failure {

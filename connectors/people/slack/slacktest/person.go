@@ -85,7 +85,7 @@ func (s *Server) Chat(id string) (all []Message) {
 	return all
 }
 
-// Open returns the dialog that is open at a person.
+// Open returns the dialog that a person has open.
 func (s *Server) Open(id string) (Dialog, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (v *view) payload(words string) map[string]any {
 }
 
 // Command makes a person write the command /nod with this text, in their conversation with the app or in
-// another one.
+// another conversation.
 func (s *Server) Command(by, text, channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

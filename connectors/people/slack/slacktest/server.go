@@ -55,9 +55,9 @@ type Fault struct {
 	Method     string // the method that fails; empty means chat.postMessage and chat.update
 	Status     int    // the HTTP status; 0 breaks the connection
 	Code       string // the error in a reply with the status 200
-	RetryAfter int    // in seconds
+	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the server executes the call before it fails
-	Then       func() // if set, called before the failure is sent; a test may end the caller here
+	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
 // New starts a workspace. Close ends it.
@@ -94,7 +94,7 @@ func (s *Server) Unlimited() {
 	s.unlimited = true
 }
 
-// Rejected returns the refusals of calls that break Slack's rules. A correct client gets none.
+// Rejected returns the refusals of calls that break Slack's rules. A correct client gets no such refusal.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func arguments(r *http.Request) ([]byte, error) {
 		if err := json.Unmarshal([]byte(values[0]), &value); err != nil {
 			value = values[0]
 		}
-		if _, isNumber := value.(float64); isNumber { // such as a timestamp
+		if _, isNumber := value.(float64); isNumber { // a text that looks like a number, such as a timestamp, stays a text
 			value = values[0]
 		}
 		all[name] = value
@@ -212,7 +212,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result map[string]any
 			result = map[string]any{}
 		}
 		result["ok"] = true
-		_ = json.NewEncoder(w).Encode(result) // fails if the client is gone
+		_ = json.NewEncoder(w).Encode(result) // Encode fails if the client is gone
 		return
 	}
 	if f.fault {
@@ -228,7 +228,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result map[string]any
 	if f.detail != "" {
 		reply["response_metadata"] = map[string]any{"messages": []string{f.detail}}
 	}
-	_ = json.NewEncoder(w).Encode(reply) // fails if the client is gone
+	_ = json.NewEncoder(w).Encode(reply) // Encode fails if the client is gone
 }
 
 func strict(body []byte, v any) *failure {
@@ -240,7 +240,8 @@ func strict(body []byte, v any) *failure {
 	return nil
 }
 
-// burst is the number of messages that Slack allows at once; after that it allows one per second.
+// burst is the number of messages that Slack allows at once. After that, Slack allows one message per
+// second.
 const burst = 10
 
 func (s *Server) spend(channel string) *failure {

@@ -58,7 +58,7 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 func (c *conn) say(message map[string]any) {
 	data, err := json.Marshal(message)
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	c.write(data)
 }
@@ -66,7 +66,7 @@ func (c *conn) say(message map[string]any) {
 func (c *conn) write(data []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	_ = c.Write(ctx, websocket.MessageText, data) // fails if the client is gone
+	_ = c.Write(ctx, websocket.MessageText, data) // Write fails if the client is gone
 }
 
 // acknowledged handles an acknowledgement. If the envelope was a filled-in dialog, the
@@ -103,7 +103,7 @@ func (s *Server) acknowledged(data []byte) {
 		e.about.submits.sent = false
 		return
 	}
-	if e.by.view == e.about.submits { // otherwise the person has opened another dialog meanwhile
+	if e.by.view == e.about.submits { // if not equal, the person has opened another dialog since then
 		e.by.view = nil
 	}
 }
@@ -115,7 +115,7 @@ func (s *Server) push(by *person, kind string, about *trigger, payload map[strin
 	id := fmt.Sprint("envelope-", s.lastID)
 	data, err := json.Marshal(map[string]any{"envelope_id": id, "type": kind, "accepts_response_payload": true, "payload": payload})
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	to := s.newest()
 	if to == nil {
@@ -187,7 +187,7 @@ func (s *Server) Drop() {
 	s.conns = nil
 	s.mu.Unlock()
 	for _, c := range all {
-		_ = c.CloseNow() // fails if the client is gone
+		_ = c.CloseNow() // CloseNow fails if the client is gone
 	}
 }
 

@@ -97,8 +97,8 @@ func (s *Server) bot() sender { return sender{ID: BotID, IsBot: true, Name: "nod
 
 func (s *Server) getMe(*http.Request, []byte) (any, *failure) { return s.bot(), nil }
 
-// getUpdates holds a poll open until there is an update. Like the real server, it ends an open poll
-// when a second one starts.
+// getUpdates holds a poll open until there is an update. Like the real server, it ends an open poll when
+// a second poll starts.
 func (s *Server) getUpdates(r *http.Request, body []byte) (any, *failure) {
 	var ask struct {
 		Offset  int64    `json:"offset"`
@@ -205,7 +205,7 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	}
 	p.messages = append(p.messages, sent)
 	p.read = append(p.read, Read{Message: sent.ID})
-	reply := *sent // a copy, because an edit may change the message before the reply is sent
+	reply := *sent // return a copy, because an edit may change the message before the reply is sent
 	return &reply, nil
 }
 
@@ -312,7 +312,7 @@ func (s *Server) edit(body []byte, change func(old *message, m *outgoing) *failu
 	if reflect.DeepEqual(before, *old) {
 		return nil, gone("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
 	}
-	after := *old // a copy, because another edit may change the message before the reply is sent
+	after := *old // return a copy, because another edit may change the message before the reply is sent
 	return &after, nil
 }
 

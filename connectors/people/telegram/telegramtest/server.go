@@ -24,8 +24,8 @@ const (
 	maxEntities = 100
 	maxData     = 64  // the longest data of a button, in bytes
 	maxToast    = 200 // the longest toast, in characters
-	chatBurst   = 20  // messages to one chat at once; after that, one per second
-	allBurst    = 60  // messages to all chats at once; after that, 30 per second
+	chatBurst   = 20  // the number of messages to a chat at once; after that, one per second
+	allBurst    = 60  // the number of messages to all chats at once; after that, 30 per second
 )
 
 // Server is a Telegram with one bot. It is safe for concurrent use.
@@ -60,7 +60,7 @@ type Fault struct {
 	Words      string // the error's description
 	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the server executes the call before it fails
-	Then       func() // if set, called before the failure is sent; a test may end the caller here
+	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
 // New starts a Telegram server. Close ends it.
@@ -128,7 +128,7 @@ func (s *Server) Calls(method string) int {
 	return s.calls[method]
 }
 
-// Rejected returns the refusals that a correct client never gets: those of malformed calls, and of
+// Rejected returns the refusals that a correct client never gets: refusals of malformed calls, and of
 // messages beyond the limits.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
@@ -245,7 +245,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 		}
 		w.WriteHeader(f.code)
 	}
-	_ = json.NewEncoder(w).Encode(reply) // fails if the client is gone
+	_ = json.NewEncoder(w).Encode(reply) // Encode fails if the client is gone
 }
 
 // spend counts a call for the rate limit of a chat. At the limit it returns a failure with the time to

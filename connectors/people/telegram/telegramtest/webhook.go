@@ -34,7 +34,7 @@ func (s *Server) ForeignWebhook() {
 	s.hook = &hook{url: "https://elsewhere.example/hook", stop: func() {}}
 }
 
-// Webhook returns the address of the webhook, or "" if none is set.
+// Webhook returns the address of the webhook, or "" if no webhook is set.
 func (s *Server) Webhook() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *Server) unhook() {
 
 var secretWords = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 
-// setWebhook ends the open poll and starts to send updates, including those that are waiting.
+// setWebhook ends the open poll and starts to send updates, including the updates that are waiting.
 func (s *Server) setWebhook(_ *http.Request, body []byte) (any, *failure) {
 	var m struct {
 		URL     string   `json:"url"`

@@ -1,6 +1,6 @@
-// Package issuer is nod's client of an issuer of OpenID Connect: it logs a person in by the
-// authorization code flow with PKCE, and later asks the issuer whether it still vouches for the
-// person. No error contains a token, or more of the issuer's response than the name of the issuer.
+// Package issuer is nod's client of an issuer of OpenID Connect. It logs a person in by the authorization
+// code flow with PKCE, and later asks the issuer whether the issuer still vouches for the person. Errors
+// contain the issuer's name, but no token and nothing else of a response.
 package issuer
 
 import (
@@ -96,8 +96,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// discover returns the issuer's endpoints. It reads the discovery document until it has
-// succeeded once.
+// discover returns the issuer's endpoints. After it has read the discovery document once, it returns the
+// same endpoints.
 func (c *Client) discover(ctx context.Context) (*endpoints, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,8 @@ func (c *Client) discover(ctx context.Context) (*endpoints, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	// The provider keeps this context to read keys later; the client has a timeout of its own.
+	// The provider keeps this context to read keys later, so it must not end with ctx. c.http limits the
+	// time of each call.
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), c.http), c.settings.Issuer)
 	var other *oidc.IssuerMismatchError
 	if errors.As(err, &other) {
@@ -153,10 +154,10 @@ func (c *Client) discover(ctx context.Context) (*endpoints, error) {
 	return c.found, nil
 }
 
-// checkEndpoint refuses an address in the clear, unless the issuer itself is on this machine.
+// checkEndpoint refuses an address that does not use https, unless the issuer's own address uses http.
 func (c *Client) checkEndpoint(at string) error {
 	if at == "" {
-		return nil // a missing required endpoint fails when it is used, and the others are optional
+		return nil // an optional endpoint may be missing; a missing required endpoint fails when it is used
 	}
 	u, err := url.Parse(at)
 	switch issuer, _ := url.Parse(c.settings.Issuer); {
@@ -168,7 +169,7 @@ func (c *Client) checkEndpoint(at string) error {
 	return nil
 }
 
-// Begin returns a new login and the address to which the browser goes for it.
+// Begin begins a login. It returns the login and the issuer's address that the browser must open.
 func (c *Client) Begin(ctx context.Context) (Flow, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -187,8 +188,8 @@ func (c *Client) Begin(ctx context.Context) (Flow, string, error) {
 	return f, at.oauth.AuthCodeURL(f.State, options...), nil
 }
 
-// Finish completes a login with the parameters of the issuer's response, which the browser has brought
-// back: the code, and the issuer's name if the response has one. The caller has compared the state.
+// Finish completes a login with the parameters that the browser has brought from the issuer: the code,
+// and the issuer's name if the response has one. The caller must have compared the state.
 func (c *Client) Finish(ctx context.Context, f Flow, code, iss string) (Tokens, Person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.http), 2*askWithin)
 	defer cancel()
@@ -216,7 +217,7 @@ func (c *Client) Finish(ctx context.Context, f Flow, code, iss string) (Tokens, 
 	return t, p, err
 }
 
-// keep stores the secrets of a response. If the response has no new refresh token, the present one
+// keep stores the secrets of a response in t. If the response has no new refresh token, the present one
 // stays valid.
 func (t *Tokens) keep(token *oauth2.Token) {
 	if token.RefreshToken != "" {
@@ -227,8 +228,8 @@ func (t *Tokens) keep(token *oauth2.Token) {
 	}
 }
 
-// Check asks the issuer about a person who has logged in. The returned tokens replace the given
-// ones, which may no longer work. This also holds if the error is not nil and not ErrEnded.
+// Check asks the issuer about a person who has logged in. The returned tokens replace the given tokens,
+// which may no longer work, even after an error other than ErrEnded.
 func (c *Client) Check(ctx context.Context, t Tokens) (Tokens, Person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.http), askWithin)
 	defer cancel()
@@ -307,5 +308,5 @@ func (c *Client) failed(what string, err error) error {
 	return fmt.Errorf("%s gave no usable response to %s", c.settings.Issuer, what)
 }
 
-// known are the error codes of a token endpoint, in RFC 6749.
+// known contains the error codes that RFC 6749 defines for a token endpoint.
 var known = map[string]bool{"invalid_request": true, "invalid_client": true, "invalid_grant": true, "unauthorized_client": true, "unsupported_grant_type": true, "invalid_scope": true}

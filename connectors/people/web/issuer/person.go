@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is a person by the issuer's claims at one time.
+// Person is what the issuer's claims say about a person at one time.
 type Person struct {
 	Subject string
 	User    string // the value of the claim that identifies the person
@@ -66,8 +66,8 @@ func reason(err error) error {
 	return errors.New("its issuer, audience, algorithm or signature is wrong")
 }
 
-// person returns the person by the claims of the id_token, if there is one, and by those of the issuer's
-// userinfo_endpoint, which win.
+// person makes a Person from the claims of the id_token, if there is one, and of the issuer's
+// userinfo_endpoint. If both have a claim, that of the userinfo_endpoint counts.
 func (c *Client) person(ctx context.Context, at *endpoints, access, subject string, claims map[string]any) (Person, error) {
 	all := maps.Clone(claims)
 	if at.userinfo != "" {
@@ -76,7 +76,7 @@ func (c *Client) person(ctx context.Context, at *endpoints, access, subject stri
 			return Person{}, err
 		}
 		if more["sub"] != subject {
-			return Person{}, ErrEnded // the claims are of another person than the login
+			return Person{}, ErrEnded // the claims are about another person than the login
 		}
 		if all == nil {
 			all = map[string]any{}
@@ -121,8 +121,8 @@ func (c *Client) userInfo(ctx context.Context, at, access string) (map[string]an
 	return claims, nil
 }
 
-// texts returns the texts of a claim: those of a list, or a single text as one. It skips all
-// other values, because a group that cannot be read must not make anybody an approver.
+// texts returns the texts in a claim, which is a list of texts or a single text. It skips all other
+// values, because a group that cannot be read must not make anybody an approver.
 func texts(claim any) []string {
 	var all []string
 	switch v := claim.(type) {

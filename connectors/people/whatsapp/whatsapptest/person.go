@@ -27,7 +27,7 @@ type message struct {
 	ID, Type, Text string
 	Quotes         string
 	Buttons        []Button
-	mine           bool // the person wrote it
+	mine           bool // the person wrote the message
 	person         string
 	callback       string
 }
@@ -50,7 +50,7 @@ func (m *message) fill(o *outgoing) {
 	}
 }
 
-// Message is a message from nod. Quotes is the id of the message that it quotes, or empty.
+// Message is a message from nod. Quotes is the id of the quoted message, or empty.
 type Message struct {
 	ID, Type, Text string
 	Quotes         string
@@ -115,8 +115,7 @@ func (s *Server) Tap(by, messageID, buttonID string) {
 	s.writes(by, messageID, "", kind)
 }
 
-// Write makes a person write to the number. quotes is the id of the message that they reply to, or
-// empty.
+// Write makes a person write to the number. quotes is the id of the quoted message, or empty.
 func (s *Server) Write(by, text, quotes string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

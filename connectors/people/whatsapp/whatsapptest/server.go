@@ -1,8 +1,8 @@
-// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with
-// one number, and its users. It refuses the calls that the real server refuses, and also calls
-// that the real server would execute in another way than the caller means. It signs its calls of
-// the webhook, and repeats them until they are confirmed. A test can make it send them again
-// later, in another order.
+// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with one
+// number, and its users. It refuses the calls that the real server refuses. It also refuses calls that
+// the real server would execute in another way than the caller means. The server signs its calls of the
+// webhook, and repeats them until they are confirmed. A test can make it send calls again later, in
+// another order.
 package whatsapptest
 
 import (
@@ -33,7 +33,7 @@ const (
 const Template = "nod_request"
 
 const (
-	pairBurst = 45 // a person may get this many messages at once, and after that one every six seconds
+	pairBurst = 45 // the number of messages to a person at once; after that, one every six seconds
 	allBurst  = 80 // the number of messages to all people together in a second
 )
 
@@ -48,7 +48,7 @@ type Server struct {
 	faults    []Fault
 	rate      ratelimit.Limits[string] // the rate limits, by person; the empty key is for all people together
 	rejected  []string
-	late      bool // the webhook reports failures of messages, instead of the reply to the call
+	late      bool // the webhook, and not the reply to the call, reports that a message failed
 	receipts  bool
 	unlimited bool
 	latency   time.Duration
@@ -66,10 +66,10 @@ type Fault struct {
 	Status     int // the HTTP status; 0 breaks the connection
 	Code       int // the code in the error
 	Words      string
-	RetryAfter int    // in seconds
+	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the server sends the message before it fails
 	Nth        int    // how many calls succeed before the fault occurs
-	Then       func() // if set, called before the failure is sent; a test may end the caller here
+	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
 // New starts a server. Close ends it.
@@ -94,7 +94,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Fail plans failures. Each call that sends a message uses up one.
+// Fail plans failures. Each call that sends a message uses up one fault.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

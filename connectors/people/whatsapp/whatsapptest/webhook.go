@@ -27,7 +27,7 @@ func (e *event) body() []byte {
 		map[string]any{"id": "1", "changes": []any{map[string]any{"field": "messages", "value": value}}},
 	}})
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	return data
 }
@@ -67,7 +67,7 @@ func (s *Server) push(e *event) {
 	s.queue = append(s.queue, e)
 	select {
 	case s.arrived <- struct{}{}:
-	default: // no second signal is needed: deliver has not read the last one yet
+	default: // deliver has not read the last signal yet, so no second signal is needed
 	}
 }
 
@@ -128,12 +128,12 @@ func (s *Server) deliver() {
 	}
 }
 
-// call calls the webhook, and reports whether it confirmed the event.
+// call calls the webhook about an event, and reports whether the webhook confirmed the event.
 func (s *Server) call(address string, e *event) bool {
 	body := e.body()
 	req, err := http.NewRequest(http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		panic(err) // the test itself is broken
+		panic(err) // an error means that the test itself is broken
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Hub-Signature-256", Sign(body))
@@ -156,7 +156,7 @@ func (s *Server) confirm(e *event) {
 	}
 }
 
-// postpone moves the first event to the end.
+// postpone moves the first event to the end of the queue.
 func (s *Server) postpone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,8 +165,8 @@ func (s *Server) postpone() {
 	}
 }
 
-// Replay sends every call that the webhook has confirmed so far again, each of them n times (the
-// parameter times), the newest first.
+// Replay sends every call again that the webhook has confirmed so far, newest first. The parameter times
+// says how often it sends each call.
 func (s *Server) Replay(times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
