@@ -107,7 +107,7 @@ var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
 // that does; or "". It leaves out the words of secrets that the line sends.
 func (f *Facts) secretReason(line *Line, sent []string) string {
 	certain, maybe := "", ""
-	for _, w := range f.Words {
+	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.meant...) {
 		switch {
 		case w == "", slices.Contains(sent, w), slices.Contains(sent, commands.FileIn(w)):
 		case certain == "" && slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed):
