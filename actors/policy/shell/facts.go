@@ -112,7 +112,9 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 	f.vars.sure = map[string]uint{} // offsets of the outer line mean nothing in this one
 	defer func() { f.vars.sure = outerSure }()
 	in := flows{src: src, into: map[*syntax.CallExpr][]string{}, vars: f.vars}
-	f.vars.learn(file, &in)
+	if strings.Contains(src, "$") {
+		f.vars.learn(file, &in)
+	}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
