@@ -25,10 +25,11 @@ const turnTool = "turn"
 type Turn struct {
 	Message string // the agent's last message; may be empty
 	Failure string // why the turn failed; empty if the agent has finished
+	NoReply bool   // the host takes no prompt in reply, so people only hear of the end
 }
 
 // TurnRequest returns a request that tells people that the turn of an agent is over. A person's reply
-// becomes the agent's next prompt; see Reply. r names the session, the agent and the host. The host's own
+// becomes the agent's next prompt; see Reply. If t.NoReply is true, they can only say that they have seen it. r names the session, the agent and the host. The host's own
 // user may write the next prompt before a person replies. The error means that t cannot be encoded as JSON.
 func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 	details := map[string]string{}
@@ -49,6 +50,9 @@ func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 	r.Options = []schemas.Option{
 		{OptionID: reply, Name: "Reply: the agent's next prompt", Kind: schemas.AllowOnce, Text: true},
 		{OptionID: noAnswer, Name: "Leave it", Kind: schemas.RejectOnce},
+	}
+	if t.NoReply {
+		r.Options = []schemas.Option{{OptionID: noAnswer, Name: "Seen: go on in its terminal", Kind: schemas.RejectOnce}}
 	}
 	return r, nil
 }
