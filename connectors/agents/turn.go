@@ -43,7 +43,10 @@ func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 		return r, err
 	}
 	r.Kind, r.ActionType, r.Title = schemas.KindQuestion, schemas.ActionOther, "Your turn: the agent has finished"
-	if t.Failure != "" {
+	switch {
+	case t.Failure != "" && t.NoReply:
+		r.Title = "The agent has failed, and waits in its terminal"
+	case t.Failure != "":
 		r.Title = "Your turn: the agent has failed"
 	}
 	r.PendingID, r.ToolCallID, r.ToolName, r.Rejoin, r.HostAsks = NewID(), "", turnTool, false, true

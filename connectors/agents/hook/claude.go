@@ -115,7 +115,7 @@ func (in *claudeInput) failure() string {
 	}
 	var said []string
 	for _, text := range []string{kind, in.LastMessage, in.ErrorDetails} {
-		if text != "" && !slices.Contains(said, text) {
+		if !strings.Contains(strings.Join(said, ": "), text) {
 			said = append(said, text)
 		}
 	}
