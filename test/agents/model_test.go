@@ -30,7 +30,7 @@ type model struct {
 	calls []call
 	then  []call // the calls of a second message, made once the model has all results of the first
 	whole bool   // the model refuses requests for a stream, so that the agent asks for one JSON answer
-	fails string // if it is set, the model answers requests that offer tools with status 400 and this message
+	fails string // if not empty, the model refuses requests that offer tools, with status 400 and this message
 
 	mu   sync.Mutex
 	last string   // the agent's last request that offered tools
