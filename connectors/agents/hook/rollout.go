@@ -72,8 +72,8 @@ func codexByUser(rollout, turnID string) bool {
 		var l struct {
 			Type    string `json:"type"`
 			Payload struct {
-				Type        string          `json:"type"`
-				Source      json.RawMessage `json:"source"`
+				Type        string `json:"type"`
+				Originator  string `json:"originator"`
 				Attribution struct {
 					TurnID  string `json:"turn_id"`
 					Trigger string `json:"turn_trigger"`
@@ -85,7 +85,7 @@ func codexByUser(rollout, turnID string) bool {
 		}
 		switch {
 		case l.Type == "session_meta":
-			terminal = string(l.Payload.Source) == `"cli"`
+			terminal = l.Payload.Originator == "codex-tui"
 		case l.Type == "event_msg" && l.Payload.Type == "task_started" && l.Payload.Attribution.TurnID == turnID:
 			byUser = l.Payload.Attribution.Trigger == "user"
 		}

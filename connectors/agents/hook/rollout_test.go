@@ -73,7 +73,9 @@ func TestClaudesProjectIsNotTheCallsDirectory(t *testing.T) {
 // Only if Codex's user wrote the prompt in a terminal does the hook tell people that the turn is over. Their
 // reply is Codex's next prompt.
 func TestCodexTurnsInATerminal(t *testing.T) {
-	meta := func(source string) string { return `{"type":"session_meta","payload":{"source":` + source + `}}` }
+	meta := func(originator string) string {
+		return `{"type":"session_meta","payload":{"originator":"` + originator + `"}}`
+	}
 	began := func(id, trigger string) string {
 		return `{"type":"event_msg","payload":{"type":"task_started","turn_attribution":{"turn_id":"` + id + `","turn_trigger":"` + trigger + `"}}}`
 	}
@@ -81,13 +83,13 @@ func TestCodexTurnsInATerminal(t *testing.T) {
 		lines []string
 		asks  bool
 	}{
-		"in a terminal":            {[]string{meta(`"cli"`), began("t0", "exec"), began("t1", "user")}, true},
-		"codex exec":               {[]string{meta(`"exec"`), began("t1", "exec")}, false},
-		"resumed by codex exec":    {[]string{meta(`"cli"`), began("t0", "user"), began("t1", "exec")}, false},
-		"an editor":                {[]string{meta(`"vscode"`), began("t1", "user")}, false},
-		"a sub-agent":              {[]string{meta(`{"subagent":"review"}`), began("t1", "user")}, false},
-		"another turn":             {[]string{meta(`"cli"`), began("t0", "user")}, false},
-		"a rollout without a turn": {[]string{meta(`"cli"`)}, false},
+		"in a terminal":            {[]string{meta("codex-tui"), began("t0", "exec"), began("t1", "user")}, true},
+		"codex exec":               {[]string{meta("codex_exec"), began("t1", "exec")}, false},
+		"resumed by codex exec":    {[]string{meta("codex-tui"), began("t0", "user"), began("t1", "exec")}, false},
+		"an editor":                {[]string{meta("codex_vscode"), began("t1", "user")}, false},
+		"a review by Codex":        {[]string{meta("codex-tui"), began("t1", "agent")}, false},
+		"another turn":             {[]string{meta("codex-tui"), began("t0", "user")}, false},
+		"a rollout without a turn": {[]string{meta("codex-tui")}, false},
 		"no rollout":               {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
