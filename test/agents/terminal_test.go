@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -120,6 +122,7 @@ func TestCodexGetsAReply(t *testing.T) {
 		x.codexUsesTheModel()
 		x.codexSets("[projects." + text(x.project) + "]\ntrust_level = \"trusted\"\n")
 		x.codexInstalls(program, "--turns")
+		t.Cleanup(x.killCodexDaemon)
 		c := x.codex(program)
 		keyboard, s := x.inTerminal(c)
 		a := x.starts(c)
@@ -141,4 +144,20 @@ func TestCodexGetsAReply(t *testing.T) {
 			return len(all) == 1 && all[0].ID != second.ID
 		})
 	})
+}
+
+// killCodexDaemon kills the server that Codex has started in the background, from a program in the home, and
+// that outlives Codex's terminal, with the hooks that it runs.
+func (x *machine) killCodexDaemon() {
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(x.t, err)
+	for _, path := range all {
+		line, err := os.ReadFile(path)
+		if err != nil || !strings.HasPrefix(string(line), x.home+"/") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // fails if the process has ended
+		}
+	}
 }
