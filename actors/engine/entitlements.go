@@ -41,7 +41,7 @@ func (e *holdings) requireSession(ctx context.Context, agent, session, user stri
 		}
 	}
 	if s.Agent != agent {
-		return schemas.Session{}, schemas.Errorf(schemas.CodeNotFound, "no session %s is known", session)
+		return schemas.Session{}, schemas.Errorf(schemas.CodeNotFound, "session %s belongs to another agent: use a session of your own", session)
 	}
 	return s, nil
 }

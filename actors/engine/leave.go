@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -57,6 +58,9 @@ func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (
 		return schemas.Grants{}, schemas.Errorf(schemas.CodeForbidden, "a leave cannot allow calls of risk %s: each takes %s", r.MaxRisk, takes)
 	}
 	if err := e.refuseFrozen(ctx, agent, r.SessionID); err != nil {
+		return schemas.Grants{}, err
+	}
+	if err := e.logVouched(ctx, &who, c.name, &r.From, r.SessionID, "", bus.NewID()); err != nil {
 		return schemas.Grants{}, err
 	}
 	now := e.clock.now()

@@ -114,10 +114,12 @@ func (rows listedRows) add(l *schemas.LoggedRequest) bool {
 }
 
 type sessionsCmd struct {
-	JSON bool `name:"json" help:"Print a JSON array."`
+	All   bool  `help:"Also list the sessions that only the log has, as far back as it goes."`
+	Since *span `placeholder:"D" help:"Also list the sessions of the log with a request of the last D, such as 30d."`
+	JSON  bool  `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the sessions that have stored requests, pending or decided.
+// Run lists the sessions that have stored requests, pending or decided, and on request those of the log.
 func (c *sessionsCmd) Run(e *env) error {
 	_, d, done, err := e.desk()
 	if err != nil {
@@ -133,6 +135,9 @@ func (c *sessionsCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.All || c.Since != nil {
+		return c.listPast(e, d, tally)
+	}
 	sessions := tally.Sessions()
 	switch {
 	case c.JSON:
@@ -143,4 +148,46 @@ func (c *sessionsCmd) Run(e *env) error {
 	}
 	fmt.Fprint(e.stdout, people.SessionTable(sessions, time.Now(), e.width(), painter(e.stdout)))
 	return nil
+}
+
+// listPast lists the sessions of a tally with those of the log. After an error it lists what it has read.
+func (c *sessionsCmd) listPast(e *env, d *desk, tally *people.SessionTally) error {
+	begins, err := c.readLog(e, d, tally)
+	if err != nil {
+		err = fmt.Errorf("read the sessions before the last 24 hours: %w", err)
+	}
+	sessions := tally.Sessions()
+	if c.JSON {
+		return errors.Join(err, e.printJSON(append([]people.Session{}, sessions...)))
+	}
+	if len(sessions) > 0 {
+		fmt.Fprint(e.stdout, people.PastSessionTable(sessions, time.Now(), e.width(), painter(e.stdout)))
+	}
+	switch {
+	case !begins.IsZero():
+		fmt.Fprintln(e.stderr, "the log begins on "+begins.Local().Format("2 Jan 2006 15:04"))
+	case err == nil && len(sessions) == 0:
+		fmt.Fprintln(e.stderr, "no session has asked in this time")
+	}
+	return err
+}
+
+// readLog adds the sessions of the log to a tally. It returns the time of the log's oldest entry, if all of
+// the log was read.
+func (c *sessionsCmd) readLog(e *env, d *desk, tally *people.SessionTally) (begins time.Time, err error) {
+	var since time.Time
+	if c.Since != nil {
+		since = time.Now().Add(-time.Duration(*c.Since))
+	}
+	return e.eachLogged(d, "", "", func(l *schemas.LoggedRequest) bool {
+		at := l.AskedAt
+		if l.Decided != nil {
+			at = l.Decided.At
+		}
+		if at.Before(since) {
+			return false
+		}
+		tally.AddLogged(l)
+		return true
+	})
 }

@@ -79,7 +79,7 @@ func (c *hookCmd) Run(e *env) error {
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
 		Host: hostname, User: name, Project: project, Waits: e.waits(false), Unsettled: notes, Stderr: e.stderr,
 		ChangesInput: c.ChangesInput, ApprovedOnly: c.ApprovedOnly,
-		Turns: c.Turns, InTerminal: os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli",
+		Turns: c.Turns, InTerminal: inTerminal(host),
 		Contain: possible, Nod: program,
 	})
 	if dirErr == nil {
@@ -97,6 +97,12 @@ func (c *hookCmd) Run(e *env) error {
 		return exit(code)
 	}
 	return nil
+}
+
+// inTerminal reports whether the host says, by a variable, that its user started it in a terminal.
+func inTerminal(host hook.Host) bool {
+	name, value, says := strings.Cut(host.Setup.Terminal, "=")
+	return !says || os.Getenv(name) == value
 }
 
 // sweepBefore is the running time after which a hook no longer looks for hooks that died. The next hook

@@ -23,7 +23,7 @@ type installCmd struct {
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
 	Strict        bool          `help:"Ask nod about every tool call that the agent program shows its hooks, not only those that it would ask its user about."`
-	Turns         *bool         `negatable:"" help:"For claude-code: when the agent has finished, tell you wherever you are, and take your reply as its next prompt."`
+	Turns         *bool         `negatable:"" help:"For claude-code and codex: when the agent has finished, tell you wherever you are, and take your reply as its next prompt; with claude-code also when it has failed."`
 	Uninstall     bool          `help:"Remove nod from the agent program's settings."`
 	DryRun        bool          `name:"dry-run" help:"Only show the changes; make none."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
@@ -102,8 +102,8 @@ func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
 
 // install installs the hook. With --dry-run it computes the changes and writes nothing.
 func (c *installCmd) install(e *env) (installed, error) {
-	if c.Turns != nil && c.Agent != hook.ClaudeCode().Name {
-		return installed{}, fmt.Errorf("--turns: nod install %s takes no replies to the end of a turn; claude-code does, and nod opencode, nod kilo and nod acp have a flag of their own", c.Agent)
+	if host, err := hostNamed(c.Agent); c.Turns != nil && (err != nil || len(host.Setup.Turns) == 0) {
+		return installed{}, fmt.Errorf("--turns: nod install %s takes no replies to the end of a turn; claude-code and codex do, and nod opencode, nod kilo and nod acp have a flag of their own", c.Agent)
 	}
 	switch c.Agent {
 	case hook.OpenCode.Name, hook.Kilo.Name:

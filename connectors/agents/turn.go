@@ -25,10 +25,11 @@ const turnTool = "turn"
 type Turn struct {
 	Message string // the agent's last message; may be empty
 	Failure string // why the turn failed; empty if the agent has finished
+	NoReply bool   // the host takes no prompt in reply, so people only hear of the end
 }
 
 // TurnRequest returns a request that tells people that the turn of an agent is over. A person's reply
-// becomes the agent's next prompt; see Reply. r names the session, the agent and the host. The host's own
+// becomes the agent's next prompt; see Reply. If t.NoReply is true, they can only say that they have seen it. r names the session, the agent and the host. The host's own
 // user may write the next prompt before a person replies. The error means that t cannot be encoded as JSON.
 func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 	details := map[string]string{}
@@ -42,13 +43,19 @@ func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 		return r, err
 	}
 	r.Kind, r.ActionType, r.Title = schemas.KindQuestion, schemas.ActionOther, "Your turn: the agent has finished"
-	if t.Failure != "" {
+	switch {
+	case t.Failure != "" && t.NoReply:
+		r.Title = "The agent has failed, and waits in its terminal"
+	case t.Failure != "":
 		r.Title = "Your turn: the agent has failed"
 	}
 	r.PendingID, r.ToolCallID, r.ToolName, r.Rejoin, r.HostAsks = NewID(), "", turnTool, false, true
 	r.Options = []schemas.Option{
 		{OptionID: reply, Name: "Reply: the agent's next prompt", Kind: schemas.AllowOnce, Text: true},
 		{OptionID: noAnswer, Name: "Leave it", Kind: schemas.RejectOnce},
+	}
+	if t.NoReply {
+		r.Options = []schemas.Option{{OptionID: noAnswer, Name: "Seen: go on in its terminal", Kind: schemas.RejectOnce}}
 	}
 	return r, nil
 }

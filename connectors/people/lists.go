@@ -23,7 +23,7 @@ type Session struct {
 	State    SessionState `json:"state"`
 	Waiting  int          `json:"waiting"`
 	Risk     schemas.Risk `json:"risk,omitempty"` // the highest risk of the requests that wait
-	Asked    int          `json:"asked"`          // number of stored requests
+	Asked    int          `json:"asked"`          // number of requests that were counted
 	ThisHour int          `json:"this_hour"`      // number of stored requests of the last 60 minutes
 	LastAt   time.Time    `json:"last_at"`
 	Last     string       `json:"last"` // the summary of the newest request
@@ -38,6 +38,7 @@ const (
 	SessionAsking  SessionState = "waiting for an answer" // the session waits only for answers to questions of its agent
 	SessionWorking SessionState = "working"               // the session's newest request is at most workingFor old
 	SessionIdle    SessionState = "idle"
+	SessionPast    SessionState = "past" // only the log has its requests
 )
 
 // workingFor is how long after its newest request a session counts as working.
@@ -71,6 +72,25 @@ func (t *SessionTally) Add(page []schemas.Prompt) error {
 		s.add(p, t.now)
 	}
 	return nil
+}
+
+// AddLogged counts a request of the log that it has not counted before.
+func (t *SessionTally) AddLogged(l *schemas.LoggedRequest) {
+	key := fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
+	if t.seen[key] {
+		return
+	}
+	t.seen[key] = true
+	s := t.found[l.SessionID]
+	if s == nil {
+		s = &Session{ID: l.SessionID, State: SessionPast}
+		t.found[l.SessionID] = s
+	}
+	p, _ := FromLog(l)
+	s.Asked++
+	if s.State == SessionPast {
+		s.describe(&p, LoggedSummary(l, lastWidth))
+	}
 }
 
 // Sessions returns the sessions. Sessions with requests that wait come first, then all other sessions.
@@ -114,10 +134,23 @@ func (s *Session) add(p *schemas.Prompt, now time.Time) {
 			s.State = cmp.Or(s.State, SessionAsking)
 		}
 	}
+	s.describe(p, Summary(p, lastWidth))
+}
+
+// lastWidth is the largest width of Session.Last, in cells.
+const lastWidth = 100
+
+// describe takes over the agent and the place of a request that is not older than those before. The log may
+// lack them.
+func (s *Session) describe(p *schemas.Prompt, last string) {
+	r := &p.Request
 	if !r.CreatedAt.Before(s.LastAt) {
-		s.Agent, s.Name, s.Project, s.Host, s.Label = p.Agent, r.AgentName, r.Project, r.Host, r.SessionLabel
-		s.LastAt, s.Last = r.CreatedAt, Summary(p, 100)
+		s.LastAt, s.Last, s.Agent = r.CreatedAt, last, p.Agent
+		s.Name, s.Project, s.Host, s.Label = r.AgentName, r.Project, r.Host, r.SessionLabel
+		return
 	}
+	s.Name, s.Project = orElse(s.Name, r.AgentName), orElse(s.Project, r.Project)
+	s.Host, s.Label = orElse(s.Host, r.Host), orElse(s.Label, r.SessionLabel)
 }
 
 // riskRank orders risks. A risk that this version does not know counts as high.
@@ -129,6 +162,17 @@ func riskRank(r schemas.Risk) int {
 		return 2
 	}
 	return 3
+}
+
+// PastSessionTable is SessionTable with ids in place of labels, by which the history finds a session, with the
+// host, and with the number of all requests.
+func PastSessionTable(all []Session, now time.Time, width int, paint Painter) string {
+	t := table{titles: []string{"SESSION", "AGENT", "HOST", "PROJECT", "STATE", "ASKED", "LAST", "WHAT"}}
+	for i := range all {
+		s := &all[i]
+		t.add(Line(s.ID), Line(orElse(s.Name, s.Agent)), Line(s.Host), ProjectName(s.Project), string(s.State), strconv.Itoa(s.Asked), clock(s.LastAt.In(now.Location()), now), s.Last)
+	}
+	return t.text(width, paint)
 }
 
 // SessionTable returns a header and one line for each session, for a terminal of width columns.

@@ -54,10 +54,7 @@ func TestCodexByHook(t *testing.T) {
 			t.Run(answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
 				x.codexUsesTheModel()
-				c := x.codex(x.nod, "install", "codex", "--strict")
-				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install runs Codex to find its version, because the installed events depend on the version
-				out, err := c.CombinedOutput()
-				require.NoError(t, err, "%s", out)
+				x.codexInstalls(program, "--strict")
 				x.codexTrusts(program)
 				a := x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"))
 				r := x.asked(a)
@@ -70,6 +67,15 @@ func TestCodexByHook(t *testing.T) {
 	})
 }
 
+// codexInstalls installs the hook. nod install runs Codex to find its version, because the installed events
+// depend on the version.
+func (x *machine) codexInstalls(program string, flags ...string) {
+	c := x.codex(x.nod, append([]string{"install", "codex"}, flags...)...)
+	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	out, err := c.CombinedOutput()
+	require.NoError(x.t, err, "%s", out)
+}
+
 // codexHook is a hook in Codex's reply to hooks/list.
 type codexHook struct {
 	Key    string `json:"key"`
@@ -79,7 +85,7 @@ type codexHook struct {
 // codexTrusts requires that both Codex and nod doctor report the installed hooks as trusted.
 func (x *machine) codexTrusts(program string) {
 	found := x.codexHooks(program)
-	require.Len(x.t, found, 5)
+	require.Len(x.t, found, 6)
 	for _, h := range found {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}

@@ -30,6 +30,7 @@ type model struct {
 	calls []call
 	then  []call // the calls of a second answer, after all results of the first
 	whole bool   // the model refuses streams, so that the agent asks for one JSON answer
+	fails string // if not empty, the model refuses requests that offer tools, with status 400 and this message
 
 	mu   sync.Mutex
 	last string   // the agent's last request that offered tools
@@ -92,6 +93,12 @@ func serve[Request any](m *model, read func(Request) turn, write func(io.Writer,
 			m.mu.Unlock()
 		}
 		m.note("%s: %v tools, results %q, makes %d calls", r.URL.Path, t.tools, t.results, len(makes))
+		if m.fails != "" && len(t.tools) > 0 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, m.fails)
+			return
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		if t.whole {
 			w.Header().Set("Content-Type", "application/json")

@@ -114,7 +114,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	env.Exits(env.Nod("ask", "--session", "S", "--permission", "@network"), 1, "", "--reason")
 	env.Equal(schemas.TierRequest, permission(env).Tier)
 	env.Agent("ada").Asks(rig.Deploy("T", "1"))
-	env.Exits(env.Nod("ask", "--session", "T", "--id", "1", "--tool", "Deploy"), 1, "", "no session T is known")
+	env.Exits(env.Nod("ask", "--session", "T", "--id", "1", "--tool", "Deploy"), 1, "", "session T belongs to another agent")
 
 	env.Apply(`{"approvers":{"people":[]}}`)
 	env.Exits(env.Nod("ask", "--session", "S", "--tool", "Deploy"), 1, "", "there is no approver")

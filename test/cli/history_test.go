@@ -78,3 +78,43 @@ func TestShowPrefersAnExactIDOfTheLog(t *testing.T) {
 	env.Exits(env.Nod("history", "--outcome", "expired"), 0, "", "no decision matches")
 	env.Exits(env.Nod("history", "--outcome", "late"), 1, "", "must be one of")
 }
+
+// nod sessions --all lists the sessions of which only the log has requests, with the number of these, and
+// --since those with a request of that time.
+func TestSessionsGoBackAsFarAsTheLog(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
+	open(env, "now")
+	for i, session := range []string{"oldest", "older", "older"} {
+		at := time.Now().UTC().Add(time.Duration(i-10) * 24 * time.Hour)
+		id := fmt.Sprint("r", i)
+		request := rig.Shell(session, id, "make release")
+		request.Type, request.CreatedAt, request.Host, request.Project = schemas.TypeRequest, at, "buildbox", "/srv/app"
+		data, err := schemas.Encode(request)
+		env.NoError(err)
+		for _, e := range []schemas.LogEntry{
+			{Kind: schemas.LogAsked, At: at, Actor: "ada", Request: data},
+			{Kind: schemas.LogDecided, At: at, AskedAt: at, Actor: "Ann@web", Agent: "ada", Outcome: schemas.Denied},
+		} {
+			e.Type, e.SessionID, e.PendingID, e.ToolName = schemas.TypeLogEntry, session, id, "Bash"
+			_, _, err := env.Store.Log.Append(env.Ctx, fmt.Sprint(id, e.Kind), e)
+			env.NoError(err)
+		}
+	}
+	env.NotContains(env.Nod("sessions").Stdout, "older")
+	all := env.Nod("sessions", "--all")
+	env.Exits(all, 0, "SESSION", "the log begins on")
+	env.Regexp(`(?m)^older +ada +buildbox +app +past +2 .*make release`, all.Stdout)
+	env.Regexp(`(?m)^oldest +ada +buildbox +app +past +1 `, all.Stdout)
+	env.Regexp(`(?m)^S +.*waiting for you +1 `, all.Stdout)
+	var rows []struct {
+		SessionID string `json:"session_id"`
+		State     string `json:"state"`
+		Asked     int    `json:"asked"`
+		Host      string `json:"host"`
+	}
+	env.NoError(json.Unmarshal([]byte(env.Nod("sessions", "--since", "9d12h", "--json").Stdout), &rows))
+	env.Len(rows, 2)
+	env.Equal("older past 2 buildbox", fmt.Sprint(rows[1].SessionID, " ", rows[1].State, " ", rows[1].Asked, " ", rows[1].Host))
+	env.Exits(env.Nod("history", "--session", "oldest"), 0, "make release", "")
+}

@@ -19,7 +19,7 @@ import (
 // with the replies that the dialect can write.
 func agentRows(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("| Agent | Versions run | Event | Words with a denial | Edits | Its own lasting answers | Its own prompt at the same time | A dead hook |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Agent | Versions run | Event | Words with a denial | Edits | Its own lasting answers | Its own prompt at the same time | A dead hook | Notices |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, host := range hook.Hosts() {
 		s := host.Setup
 		for _, event := range append(slices.Clone(s.Events), s.Strict...) {
@@ -47,13 +47,28 @@ func agentRows(t *testing.T) string {
 			if versions == "" {
 				versions = "none: by its documents"
 			}
-			fmt.Fprintf(&b, "| %s, %s | %s | %s | %s | %s | %s | %s | %s |\n", host.Agent, installed, versions, event,
+			fmt.Fprintf(&b, "| %s, %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", host.Agent, installed, versions, event,
 				yes(strings.Contains(said(hook.Verdict{Effect: hook.Deny, Reason: "said by Ann"}), "said by Ann")), edits,
 				yes(strings.Contains(said(hook.Verdict{Effect: hook.Allow, Input: call.Input, Update: json.RawMessage(`{"rule":1}`)}), `{"rule":1}`)),
-				yes(races(host, event)), dead)
+				yes(races(host, event)), dead, noticesAt(s))
 		}
 	}
 	return b.String()
+}
+
+// noticesAt says when the host's model gets notices.
+func noticesAt(s hook.Setup) string {
+	at := "with a denial"
+	for i, event := range s.Notices {
+		at += []string{"; at ", ", "}[min(i, 1)] + event
+		if slices.Contains(s.Strict, event) {
+			at += " (`--strict`)"
+		}
+	}
+	if len(s.Notices) == 0 {
+		at += " alone"
+	}
+	return at
 }
 
 // races reports whether the host asks its own user at the same time as the hook.

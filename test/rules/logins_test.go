@@ -165,3 +165,21 @@ func TestSettingsOfLogins(t *testing.T) {
 		}
 	}
 }
+
+// What the issuer said about a person is logged before the person's leave counts, as before an answer.
+func TestALeaveOfALoggedInPersonIsLogged(t *testing.T) {
+	t.Parallel()
+	env := voting(t, byLogin("", annsLogin))
+	env.Agent("ada").Asks(rig.Shell("S", "first", "npm test")).Drop()
+	ann := env.Person("web", issuer+"|s-ann")
+	from := schemas.From{UserID: ann.User, Login: &schemas.Login{Issuer: issuer, Subject: "s-ann", Name: "Ann", CheckedAt: time.Now()}}
+	leave := schemas.LeaveRequest{SessionID: "S", From: from, ForSeconds: 60, MaxRisk: schemas.RiskLow, MaxCalls: 9}
+	_, err := ann.Leave(env.Ctx, leave)
+	env.NoError(err)
+	env.Equal(1, env.Logged(schemas.LogVouched)["S."])
+
+	leave.From.Login = nil
+	_, err = ann.Leave(env.Ctx, leave)
+	env.Refusal(err, schemas.CodeForbidden)
+	env.Equal(1, env.LoggedOf(schemas.LogVouched))
+}

@@ -31,11 +31,15 @@ type Facts struct {
 	fed        [][]string      // by index in Commands: the words that reach the command from a pipe, a redirection or another command
 	partial    map[string]bool // the known parts of words whose whole value only the shell knows
 	feeding    []string        // the words for the next command in fed
-	gitMoved   bool            // a variable may lead git to other settings
-	renamed    bool            // a name may mean another program than usual
-	moved      bool            // a variable may lead a program to another place than its words name
-	loose      []bool          // by index in Commands: a word that only the shell knows may be a flag
-	looseNext  bool            // loose for the next command
+	vars       *variables
+	alike      [][][]string // by index in Commands: the command with the texts that its variables may hold
+	others     [][]string   // the words for the next command in alike
+	meant      []string     // the words of all commands in alike
+	gitMoved   bool         // a variable may lead git to other settings
+	renamed    bool         // a name may mean another program than usual
+	moved      bool         // a variable may lead a program to another place than its words name
+	loose      []bool       // by index in Commands: a word that only the shell knows may be a flag
+	looseNext  bool         // loose for the next command
 }
 
 // movingVariable matches the names of variables that may lead a program to another place than its words
@@ -101,7 +105,16 @@ func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
 }
 
 func (f *Facts) walk(file *syntax.File, src string, depth int) {
-	in := flows{src: src, into: map[*syntax.CallExpr][]string{}}
+	if f.vars == nil { // a line inside another also has the variables of the outer one
+		f.vars = &variables{values: map[string][]string{}, from: map[string][]string{}, sure: map[string]uint{}}
+	}
+	outerSure := f.vars.sure
+	f.vars.sure = map[string]uint{} // offsets of the outer line mean nothing in this one
+	defer func() { f.vars.sure = outerSure }()
+	in := flows{src: src, into: map[*syntax.CallExpr][]string{}, vars: f.vars}
+	if strings.Contains(src, "$") {
+		f.vars.learn(file, &in)
+	}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
@@ -151,7 +164,7 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	f.looseNext = false
 	for i, a := range c.Args {
 		w, known := word.Known(a, src)
-		if !known && i > 0 && (isSplit(a) || strings.HasPrefix(w, "-") || w == "" && !commands.TakesValue(argv[0], argv[i-1])) {
+		if !known && i > 0 && !f.vars.isSure(a) && (isSplit(a) || strings.HasPrefix(w, "-") || w == "" && !commands.TakesValue(argv[0], argv[i-1])) {
 			f.looseNext = true
 		}
 		argv, inexact = append(argv, w), inexact || !known
@@ -162,7 +175,13 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 			f.partial[w] = true
 		}
 	}
+	outer := f.others
+	f.others = f.vars.alternatives(c, argv)
+	for _, other := range f.others {
+		f.meant = bounded(f.meant, other, maxFacts)
+	}
 	f.addCommand(argv, inexact, depth)
+	f.others = outer
 }
 
 // isSplit reports whether the shell may make several words of a word.
@@ -197,7 +216,15 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 			f.Incomplete = true
 			return
 		}
-		for _, inner := range argv[i+1:] {
+		inside := argv[i+1:]
+		for _, other := range f.others {
+			for k := i + 1; len(other) == len(argv) && k < len(argv); k++ {
+				if other[k] != argv[k] {
+					inside = append(inside[:len(inside):len(inside)], other[k])
+				}
+			}
+		}
+		for _, inner := range inside {
 			if strings.ContainsAny(inner, " ;|&\n") {
 				if file := parse(inner); file != nil {
 					f.walk(file, inner, depth+1)
@@ -254,4 +281,11 @@ func (f *Facts) addOne(argv []string, inexact bool) {
 	}
 	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)
 	f.loose = append(f.loose, f.looseNext)
+	var alike [][]string
+	for _, other := range f.others {
+		if from := len(other) - len(argv); from >= 0 {
+			alike = append(alike, other[from:])
+		}
+	}
+	f.alike = append(f.alike, alike)
 }

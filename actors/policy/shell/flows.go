@@ -12,7 +12,8 @@ import (
 type flows struct {
 	src  string
 	into map[*syntax.CallExpr][]string // the words that may reach a command
-	all  int                           // the number of words in into
+	vars *variables
+	all  int // the number of words in into
 }
 
 // maxFlow bounds the words in flows, because each command of a long pipe reads all words before it.
@@ -28,16 +29,17 @@ func (f *flows) feed(n syntax.Node, words []string) {
 	}
 }
 
-// words returns the words of the commands and of the redirections in a node.
+// words returns the words of the commands and of the redirections in a node, and those of the commands
+// whose output reaches the node by a variable.
 func (f *flows) words(n syntax.Node) (all []string) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if w, ok := n.(*syntax.Word); ok && len(all) < maxFacts {
 			text, _ := word.Known(w, f.src)
-			all = append(all, text)
+			all = append(append(all, text), f.vars.fill(w)...)
 		}
 		return true
 	})
-	return all
+	return append(all, f.vars.outputs(n)...)
 }
 
 // redirects notes that the commands of a statement read its input redirections.
@@ -94,7 +96,7 @@ func (f *flows) substituted(w *syntax.Word) (all []string) {
 		}
 		return false
 	})
-	return all
+	return append(all, f.vars.outputs(w)...)
 }
 
 // sockets adds a command for each redirection to or from another machine, such as > /dev/tcp/host/80, with

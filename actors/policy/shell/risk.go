@@ -107,12 +107,12 @@ var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
 // that does; or "". It leaves out the words of secrets that the line sends.
 func (f *Facts) secretReason(line *Line, sent []string) string {
 	certain, maybe := "", ""
-	for _, w := range f.Words {
+	for i, w := range append(f.Words[:len(f.Words):len(f.Words)], f.meant...) {
 		switch {
 		case w == "", slices.Contains(sent, w), slices.Contains(sent, commands.FileIn(w)):
 		case certain == "" && slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed):
 			certain = w
-		case maybe == "" && f.secrets.MayBe(w, f.Location, false):
+		case maybe == "" && i < len(f.Words) && f.secrets.MayBe(w, f.Location, false):
 			maybe = w
 		}
 	}

@@ -28,7 +28,10 @@ func (f *Facts) sentSecrets() (sent sentSecrets) {
 		}
 		verb, name := "sends", ""
 		what := commands.SentWords(argv)
-		what = append(what, f.fed[i]...)
+		for _, other := range f.alike[i] {
+			what = append(what[:len(what):len(what)], commands.SentWords(other)...)
+		}
+		what = append(what[:len(what):len(what)], f.fed[i]...)
 		for _, w := range what {
 			file := commands.FileIn(w)
 			certain, maybe := f.isSecret(file)

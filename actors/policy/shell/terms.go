@@ -201,8 +201,7 @@ func (r *termReader) quoted(part syntax.WordPart) {
 // param reads a variable. Outside quotes, Bash splits the variable's value at spaces and expands
 // patterns in the value.
 func (r *termReader) param(p *syntax.ParamExp, quoted bool) {
-	plain := p.Param != nil && !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
-	if plain && r.names != nil {
+	if isPlainParam(p) && r.names != nil {
 		if v, ok := r.names.values[p.Param.Value]; ok && (quoted || !strings.ContainsAny(v.Text, " \t\n*?[") && v.Text != "") {
 			r.text.WriteString(v.Text)
 			return
@@ -210,6 +209,11 @@ func (r *termReader) param(p *syntax.ParamExp, quoted bool) {
 	}
 	r.unknown()
 	r.out.Splits = r.out.Splits || !quoted
+}
+
+// isPlainParam reports whether a parameter is a variable as it is, such as $x or ${x}.
+func isPlainParam(p *syntax.ParamExp) bool {
+	return p.Param != nil && !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
 }
 
 // redirects reads redirections. It leaves out those between descriptors and those to /dev/null.

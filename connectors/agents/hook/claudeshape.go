@@ -22,11 +22,15 @@ type claudeInput struct {
 	ToolUseID   string          `json:"tool_use_id"`
 	AgentID     string          `json:"agent_id"` // the id of the sub-agent
 	PromptID    string          `json:"prompt_id"`
+	TurnID      string          `json:"turn_id"` // from Codex
 	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`
 	DurationMS  *int            `json:"duration_ms"` // the duration of the call
 	Reason      string          `json:"reason"`      // why Claude Code denied the call
 	LastMessage string          `json:"last_assistant_message"`
+	// Error is the kind of the error that ended the turn, such as rate_limit.
+	Error        string `json:"error"`
+	ErrorDetails string `json:"error_details"`
 	// Background and Crons list the work that goes on after a turn.
 	Background []json.RawMessage `json:"background_tasks"`
 	Crons      []json.RawMessage `json:"session_crons"`
@@ -67,14 +71,20 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 
 // readProgram calls readClaudeShape with the events of host. If the event is a signal (see Call.Signal),
 // readProgram also sets HostResolved. It is for hosts that do not ask their own user while their hook runs.
-func readProgram(host Host, input []byte, questions []string) (Call, error) {
+func readProgram(host Host, input []byte, questions []string) (Call, claudeInput, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)
-	call, _, err := readClaudeShape(input, slices.Concat(s.Events, s.Strict, signals), questions)
+	call, in, err := readClaudeShape(input, slices.Concat(s.Events, s.Strict, signals), questions)
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal {
+		call.Ignore = "" // a signal about a question
 		call.HostResolved = programHostResolved(host, &call)
 	}
-	return call, err
+	call.TakesNotices = s.takesNotices(&call)
+	return call, in, err
+}
+
+func (s Setup) takesNotices(c *Call) bool {
+	return c.TaskID == "" && slices.Contains(s.Notices, c.Event)
 }
 
 var errNoEvent = errors.New("the hook's input names no hook_event_name")

@@ -3,6 +3,7 @@ package hook
 import (
 	"time"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -19,7 +20,9 @@ func Codex() Host {
 		Setup: Setup{
 			DirEnv: "CODEX_HOME", Dir: ".codex", File: "hooks.json",
 			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},
-			Signals: []string{stopped}, Newer: []string{interrupted, sessionEnd},
+			Signals: []string{stopped}, Newer: []string{interrupted, sessionEnd, userPromptSubmit},
+			Turns: []string{stopped}, TurnSince: "0.169.0",
+			Notices: []string{userPromptSubmit, preToolUse},
 			Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "Codex silently skips hooks that its user has not trusted: start codex and trust nod's hooks with /hooks",
@@ -34,7 +37,10 @@ type codex struct{}
 const interrupted = "Interrupt"
 
 func (codex) Read(input []byte) (Call, error) {
-	call, err := readProgram(Codex(), input, []string{"request_user_input"})
+	call, in, err := readProgram(Codex(), input, []string{"request_user_input"})
+	if err == nil && call.Event == stopped && codexByUser(in.Transcript, in.TurnID) {
+		call.TurnOver = &agents.Turn{Message: in.LastMessage}
+	}
 	if call.Project = call.Cwd; err == nil && !call.Signal && call.Action == schemas.ActionCommand {
 		call.Cwd, _ = call.commandDir() // an unknown directory is "", so that allow rules that depend on the directory do not apply
 	}
@@ -45,10 +51,15 @@ func (codex) Read(input []byte) (Call, error) {
 // whole decision and run the tool.
 func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 	if v.Effect == Leave {
-		return []byte("{}"), 0
+		return claudeNotices(c, v.Notices)
 	}
 	v = v.withoutEdits("Codex")
 	switch c.Event {
+	case stopped:
+		if v.Effect != Prompt {
+			return []byte("{}"), 0
+		}
+		return jsonReply(nextPrompt(v))
 	case permissionRequest:
 		if v.Effect == AskHost { // without a decision, Codex shows its own prompt
 			return []byte("{}"), 0
@@ -56,10 +67,18 @@ func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 		return jsonReply(map[string]any{"hookSpecificOutput": claudePermission(Verdict{Effect: v.Effect, Reason: v.Reason})})
 	case preToolUse:
 		if v.Effect == Allow { // an empty reply lets the call run, because Codex does not support "allow" at this event
-			return []byte("{}"), 0
+			return codexContext(v.Notices)
 		}
 		// Codex does not support "ask" at PreToolUse, so AskHost becomes a refusal.
 		return jsonReply(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
 	}
 	return claudeBlock(v.Reason)
+}
+
+// codexContext returns a reply at PreToolUse that lets the call run and gives the model the notices.
+func codexContext(notices []string) ([]byte, int) {
+	if len(notices) == 0 {
+		return []byte("{}"), 0
+	}
+	return jsonReply(map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": preToolUse, "additionalContext": forModel(notices)}})
 }

@@ -27,7 +27,7 @@ func Copilot() Host {
 		Tested:  []string{"1.0.102"},
 		Setup: Setup{
 			DirEnv: "COPILOT_HOME", Dir: ".copilot", ProjectDir: ".github", File: "hooks/nod.json",
-			Events: []string{copilotRequest}, Blocks: []string{copilotRequest}, Signals: []string{copilotPrompt, copilotEnd}, Off: "disableAllHooks",
+			Events: []string{copilotRequest}, Blocks: []string{copilotRequest}, Signals: []string{copilotPrompt, copilotEnd}, Notices: []string{copilotPrompt}, Off: "disableAllHooks",
 			Flat: true, CommandField: "bash", TimeoutField: "timeoutSec", Version: 1,
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "Copilot CLI asks no hook about reading files; every other call is refused while nod does not run",
@@ -60,6 +60,7 @@ func (copilot) Read(input []byte) (Call, error) {
 		if in.Reason != nil {
 			call.Event, call.HostResolved = copilotEnd, schemas.HostResolved{WholeSession: true, AgentName: Copilot().Agent, Reason: "the session has ended"}
 		}
+		call.TakesNotices = Copilot().Setup.takesNotices(&call)
 		return call, nil
 	}
 	if in.ToolInput == nil { // some events have the tool's input in toolArgs
@@ -80,6 +81,8 @@ func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")
 	refusal := map[string]string{"behavior": "deny", "message": v.Reason}
 	switch {
+	case v.Effect == Leave && len(v.Notices) > 0:
+		return jsonReply(map[string]string{"additionalContext": forModel(v.Notices)})
 	case v.Effect == Leave:
 		return []byte("{}"), 0
 	case c.Event == "":

@@ -80,12 +80,13 @@ type Call struct {
 	Signal       bool
 	HostResolved schemas.HostResolved
 
-	// TakesNotices is true if a reply to this report can contain texts for the host's agent and user.
+	// TakesNotices is true if the host gives its main agent texts in the reply to this input; see
+	// Setup.Notices.
 	TakesNotices bool
 
-	// LastMessage is the agent's last message, if the input reports the end of the main agent's turn and the
-	// host takes a prompt in reply. LastMessage is nil for every other input.
-	LastMessage *string
+	// TurnOver describes the end of the main agent's turn, if the input reports one about which people are
+	// told (see Options.Turns). TurnOver is nil for every other input.
+	TurnOver *agents.Turn
 
 	// Denied is true if the host has denied the call by itself, and its agent may try again if nod allows
 	// the call. Reason is the host's reason for the denial; may be empty.
@@ -118,7 +119,7 @@ const (
 	Allow          // the host runs the call
 	AskHost        // nod cannot be reached, so the host asks its own user or refuses the call
 	Leave          // nod does not decide this call, so the host continues as if it had no hook
-	Prompt         // the agent's turn is over (see Call.LastMessage), and Reason is its next prompt
+	Prompt         // the agent's turn is over (see Call.TurnOver), and Reason is its next prompt
 	Defer          // nod has not decided yet, and the turn is Alone (see Turn), so the host ends its run and repeats the call later
 )
 
@@ -133,7 +134,7 @@ type Verdict struct {
 	// Update is the Update of the Rule that a person chose, if Effect is Allow. It is nil if the
 	// person chose no rule.
 	Update json.RawMessage
-	// Notices are lines for the agent and its user. They are set only if Call.TakesNotices is true.
+	// Notices are lines for the agent. They are set only if Call.TakesNotices is true.
 	Notices []string
 }
 
@@ -155,9 +156,18 @@ type Setup struct {
 	// older host. Some hosts ignore a settings file with an unknown event, including the user's own rules in
 	// the file.
 	Newer []string
-	// Turn is the event of Signals at which the host takes a prompt in reply; empty if there is none. Hosts
-	// older than TurnSince do not report the prompts that their users write while this hook runs.
-	Turn, TurnSince string
+	// Turns are the signals with which the host reports the end of a turn, if nod tells people about it with
+	// --turns. Hosts older than TurnSince do not let their user end such a hook.
+	Turns     []string
+	TurnSince string
+	// Terminal is NAME=VALUE, an environment variable with which the host tells its hooks that its user
+	// started it in a terminal. If it is empty, the dialect sets Call.TurnOver only there.
+	Terminal string
+	// Notices are the events at which the host gives its model a text of the hook that decides nothing. A
+	// denial reaches the model of every host, so it carries notices too.
+	Notices []string
+	// Ignored are the signals at which a failed hook would stop the host. The shell hides the failure.
+	Ignored []string
 	// Denied is the event at which the host reports that it has denied a call by itself; empty if there is
 	// none. Hosts older than Host.Tested[0] may not know this event. An installation with this event also
 	// adds a hook with ApprovedFlag at the Strict events, because that hook lets an approved call through.

@@ -11,9 +11,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// beforeTool is the hook event of Gemini CLI that nod answers. nod installs no hook for the event
-// BeforeAgent, because Gemini CLI accepts no prompt at all if that hook fails.
-const beforeTool = "BeforeTool"
+// The hook events of Gemini CLI that nod answers. At beforeAgent, the user has written a prompt.
+const (
+	beforeTool  = "BeforeTool"
+	afterTool   = "AfterTool"
+	beforeAgent = "BeforeAgent"
+)
 
 // Gemini describes Google's Gemini CLI. Gemini CLI runs its hook for every call, before its own
 // policy. Its policy still applies to a call that nod allows.
@@ -27,7 +30,8 @@ func Gemini() Host {
 		Tested:       []string{"0.61.0"},
 		Setup: Setup{
 			Dir: ".gemini", File: "settings.json", Comments: true,
-			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{sessionEnd}, Matcher: "*",
+			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{sessionEnd}, Newer: []string{beforeAgent, afterTool}, Matcher: "*",
+			Notices: []string{beforeAgent, afterTool}, Ignored: []string{beforeAgent, afterTool}, // Gemini CLI accepts no prompt, and no result of a tool, if the hook fails
 			Timeout: 24 * time.Hour, Unit: time.Millisecond,
 			Note: "Gemini CLI may still ask by its own policy after nod allowed a call; every call is refused while nod does not run",
 		},
@@ -44,7 +48,7 @@ var geminiTools = map[string]bool{
 }
 
 func (gemini) Read(input []byte) (Call, error) {
-	call, err := readProgram(Gemini(), input, []string{"ask_user", "exit_plan_mode"})
+	call, _, err := readProgram(Gemini(), input, []string{"ask_user", "exit_plan_mode"})
 	if err == nil && !call.Signal && !geminiTools[call.ToolName] {
 		call.Action = schemas.ActionMCPTool
 	}
@@ -125,14 +129,15 @@ func isGeminiStop(line []byte) bool {
 // Reply refuses the call if the effect is AskHost. Without a terminal, Gemini CLI would wait for its
 // user forever. With --yolo, Gemini CLI would run the tool after an empty reply.
 func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
+	if v.Effect == Leave {
+		return claudeNotices(c, v.Notices)
+	}
 	if v.Edited && !c.ChangesInput || dropsMember(c.Input, v.Input) { // Gemini CLI keeps a member of the agent's input that the changed input lacks
 		v = v.withoutEdits("Gemini CLI")
 	}
 	v = v.withReason()
 	refusal := map[string]string{"decision": "deny", "reason": v.Reason}
 	switch {
-	case v.Effect == Leave:
-		return []byte("{}"), 0
 	case c.Event != beforeTool:
 		return blockReply(refusal)
 	case v.Effect == Allow && v.Edited:

@@ -58,7 +58,7 @@ type Options struct {
 	// approved (see Unsettled). The hook leaves every other call to the host, and also a call for which it
 	// fails.
 	ApprovedOnly bool
-	// Turns means that the hook runs only at the event Setup.Turn. If InTerminal is also set, the hook tells
+	// Turns means that the hook runs only at the events Setup.Turns. If InTerminal is also set, the hook tells
 	// people that the agent's turn is over, and waits for a reply, which becomes the agent's next prompt. If
 	// the hook fails, it lets the host continue, because the host would take a refusal for the next prompt.
 	Turns bool
@@ -159,7 +159,7 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		if h.call.HostResolved.Reason != "" {
 			h.reportResolved(ctx)
 		}
-		if h.opts.Turns && h.opts.InTerminal && h.call.LastMessage != nil && h.call.SessionID != "" {
+		if h.opts.Turns && h.opts.InTerminal && h.call.TurnOver != nil && h.call.SessionID != "" {
 			return h.askForPrompt(ctx)
 		}
 		return h.reply(Verdict{Effect: Leave, Notices: h.takeNotices(ctx)})
@@ -288,10 +288,11 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	d, err := callUntil(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
 		return nod.Ask(ctx, r)
 	})
-	settled(err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil)
+	settled(err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil && d.By.Kind != schemas.ByHuman)
 	if err == nil {
+		v := h.withNotices(ctx, verdict(h.call, r, d))
 		unregister() // unregister before the reply, because nod need not withdraw r if this process dies after the reply
-		exit := h.reply(verdict(h.call, r, d))
+		exit := h.reply(v)
 		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
 			h.reportUnheard(ctx, nod, r)
 		}

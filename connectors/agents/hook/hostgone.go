@@ -91,6 +91,8 @@ func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) 
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {
+	case userPromptSubmit, beforeAgent, postToolUse, afterTool: // earlier calls of the agent may still wait
+		return schemas.HostResolved{}
 	case sessionEnd:
 		p.WholeSession, p.Reason = true, "the session has ended"
 	case interrupted:

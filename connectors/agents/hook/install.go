@@ -33,8 +33,8 @@ type InstallOptions struct {
 	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
 	// Uninstall does not need Program.
 	Program string
-	// Turns makes the hook of Setup.Turn ask people for the agent's next prompt. If Turns is nil, the
-	// choice of an earlier installation stays.
+	// Turns makes the hooks of Setup.Turns tell people, and ask for the agent's next prompt. If Turns is nil,
+	// the choice of an earlier installation stays.
 	Turns *bool
 	// HostVersion is the version of the host that reads the file. If it is empty, the version is unknown.
 	// Install then adds no event of Setup.Newer, and the hook does not change inputs if only some versions
@@ -139,24 +139,20 @@ func install(doc *document, host Host, o InstallOptions) error {
 	// The hook for a signal decides nothing. Its timeout is short, because the host waits for the hook.
 	entry.command, entry.closed = command, false
 	entry.timeout = int64(signalTimeout / s.Unit)
-	for _, event := range s.Signals {
-		signal := entry
-		if event == s.Turn {
-			turns, err := asksForPrompts(doc, host, o)
-			if err != nil {
-				return err
-			}
-			if turns {
-				signal.command, signal.timeout = command+" "+TurnsFlag, int64(s.Timeout/s.Unit)
-			}
-		}
-		if err := doc.setHook(event, signal, ours, true); err != nil {
-			return err
-		}
+	turns, err := asksForPrompts(doc, host, o)
+	if err != nil {
+		return err
 	}
-	for _, event := range s.Newer {
-		known := o.HostVersion != "" && !Older(o.HostVersion, host.Tested[0])
-		if err := doc.setHook(event, entry, ours, known); err != nil {
+	known := o.HostVersion != "" && !Older(o.HostVersion, host.Tested[0])
+	for _, event := range slices.Concat(s.Signals, s.Newer) {
+		signal := entry
+		switch {
+		case turns && slices.Contains(s.Turns, event):
+			signal.command, signal.timeout = command+" "+TurnsFlag, int64(s.Timeout/s.Unit)
+		case slices.Contains(s.Ignored, event):
+			signal.command += orNothing
+		}
+		if err := doc.setHook(event, signal, ours, known || slices.Contains(s.Signals, event)); err != nil {
 			return err
 		}
 	}
@@ -200,20 +196,22 @@ func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, 
 	return nil
 }
 
-// asksForPrompts reports whether the hook of Setup.Turn asks people for the agent's next prompt. It
-// returns an error if o.Turns is true and the host's version is unknown or older than Setup.TurnSince.
+// asksForPrompts reports whether the hooks of Setup.Turns tell people about the end of a turn. It returns
+// an error if o.Turns is true and the host's version is unknown or older than Setup.TurnSince.
 func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
 	known := o.HostVersion != "" && !Older(o.HostVersion, host.Setup.TurnSince)
 	switch {
+	case len(host.Setup.Turns) == 0:
+		return false, nil
 	case o.Turns != nil && *o.Turns && !known:
-		return false, fmt.Errorf("--turns needs %s %s or newer, and nod found %s: an older one takes no prompt in its terminal while nod asks; nothing was changed",
+		return false, fmt.Errorf("--turns needs %s %s or newer, and nod found %s: nod does not ask from an older one's hook; nothing was changed",
 			host.Agent, host.Setup.TurnSince, cmp.Or(o.HostVersion, "no version (is "+host.Program+" in PATH?)"))
 	case o.Turns != nil:
 		return *o.Turns, nil
 	case o.HostVersion != "" && !known:
 		return false, nil
 	}
-	own, err := hooksUnder(doc, host, []string{host.Setup.Turn})
+	own, err := hooksUnder(doc, host, host.Setup.Turns)
 	return slices.ContainsFunc(own, func(i Installed) bool { return slices.Contains(strings.Fields(i.Command), TurnsFlag) }), err
 }
 
@@ -240,6 +238,9 @@ const (
 	orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
 )
 
+// orNothing hides that a hook at an event of Setup.Ignored was killed or is missing.
+const orNothing = " || echo '{}'"
+
 func hookCommand(host Host, o InstallOptions) (string, error) {
 	if o.Program == "" {
 		return "", errors.New("the path of the nod program for the hook is missing")
@@ -259,7 +260,7 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 const (
 	timeoutFlag = "--host-timeout"
 	changesFlag = "--changes-input"
-	// TurnsFlag means that the hook runs at the event Setup.Turn; see Options.Turns.
+	// TurnsFlag means that the hook runs at an event of Setup.Turns; see Options.Turns.
 	TurnsFlag = "--turns"
 	// ApprovedFlag makes a hook ask nod only about calls that a person has possibly approved after an
 	// earlier denial; see Options.ApprovedOnly.

@@ -3,6 +3,7 @@ package hook_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -100,6 +101,41 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	assert.NotContains(t, string(older.After), "--turns", "a host that was replaced by an older one")
 	gone := installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{Uninstall: true})
 	assert.NotContains(t, string(gone.After), "nod")
+}
+
+// With --turns, the hooks of a failed turn and of Codex's turns wait as long as the one of a finished turn.
+func TestTurnsOfOtherEvents(t *testing.T) {
+	yes := true
+	for _, c := range []struct {
+		host    hook.Host
+		version string
+		turns   int
+	}{{hook.ClaudeCode(), "2.1.329", 2}, {hook.Codex(), "0.169.0", 1}} {
+		path := filepath.Join(t.TempDir(), "settings.json")
+		change := installedFor(t, c.host, path, hook.InstallOptions{Turns: &yes, HostVersion: c.version})
+		assert.Equal(t, c.turns, strings.Count(string(change.After), "--turns"), string(change.After))
+		change = installedFor(t, c.host, path, hook.InstallOptions{Turns: new(bool), HostVersion: c.version})
+		assert.NotContains(t, string(change.After), "--turns")
+	}
+}
+
+// A hook that was killed, or is missing, at the events at which Gemini CLI would then refuse the prompt or the
+// call's result, ends as if it had nothing to say.
+func TestAFailedHookDoesNotStopGemini(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.json")
+	installedFor(t, hook.Gemini(), path, hook.InstallOptions{HostVersion: "0.61.0"})
+	found, err := hook.Inspect(hook.Gemini(), hook.InstallOptions{Settings: path})
+	require.NoError(t, err)
+	ignored := 0
+	for _, i := range found.Signals {
+		if i.Event == "BeforeAgent" || i.Event == "AfterTool" {
+			out, err := exec.Command("/bin/sh", "-c", i.Command).CombinedOutput() // there is no /opt/nod/bin/nod
+			require.NoError(t, err)
+			assert.Contains(t, string(out), "{}")
+			ignored++
+		}
+	}
+	assert.Equal(t, 2, ignored)
 }
 
 const copilotHook = `{"type":"command","bash":"` + byShell + `/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400}`

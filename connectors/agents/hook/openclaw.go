@@ -52,7 +52,7 @@ var openClawActions = map[string]struct {
 // apply. Read treats a call with an argument that nod does not know, such as the machine on which a command
 // runs, as a call of an unknown tool, so that no rule allows the call.
 func (openClaw) Read(input []byte) (Call, error) {
-	call, err := readProgram(OpenClaw(), input, nil)
+	call, _, err := readProgram(OpenClaw(), input, nil)
 	if err != nil || call.Signal || call.Ignore != "" {
 		return call, err
 	}

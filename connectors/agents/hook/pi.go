@@ -46,7 +46,7 @@ var piActions = map[string]schemas.ActionType{
 // with an apostrophe or outside ASCII. Read treats a call with such a path as a call of an unknown tool,
 // so that no rule allows it.
 func (pi) Read(input []byte) (Call, error) {
-	call, err := readProgram(Pi(), input, nil)
+	call, _, err := readProgram(Pi(), input, nil)
 	if err != nil || call.Signal || call.Ignore != "" {
 		return call, err
 	}

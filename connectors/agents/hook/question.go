@@ -70,7 +70,7 @@ func (h *run) askPlan(ctx context.Context, nod Nod) int {
 }
 
 // askForPrompt tells people that the agent's turn is over, and replies with the next prompt that a
-// person wrote. If no person writes a prompt, the agent stays idle. If the host's own user writes a
+// person wrote. If no person writes a prompt, or the host takes none, the agent stays idle. If the host's own user writes a
 // prompt first, the host's next event withdraws the request.
 func (h *run) askForPrompt(ctx context.Context) int {
 	nod, err := h.dial(ctx)
@@ -80,7 +80,7 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	h.call.Input = json.RawMessage("{}")
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err == nil {
-		r, err = agents.TurnRequest(r, agents.Turn{Message: *h.call.LastMessage})
+		r, err = agents.TurnRequest(r, *h.call.TurnOver)
 	}
 	if err != nil {
 		return h.leave(err)

@@ -17,7 +17,8 @@ func Qwen() Host {
 		Tested:  []string{"0.24.4"},
 		Setup: Setup{
 			Dir: ".qwen", File: "settings.json", Comments: true,
-			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Matcher: "*", Off: "disableAllHooks",
+			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Newer: []string{userPromptSubmit, postToolUse},
+			Notices: []string{userPromptSubmit, postToolUse}, Matcher: "*", Off: "disableAllHooks",
 			Timeout: 24 * time.Hour, Unit: time.Millisecond, // Qwen Code reads a number of 1000 or more as milliseconds
 			Note: "every call of Qwen Code is refused while nod does not run; its flags --safe-mode and --bare run no hook at all",
 		},
@@ -34,7 +35,7 @@ var qwenTools = map[string]bool{
 }
 
 func (qwen) Read(input []byte) (Call, error) {
-	call, err := readProgram(Qwen(), input, []string{"ask_user_question", "exit_plan_mode"})
+	call, _, err := readProgram(Qwen(), input, []string{"ask_user_question", "exit_plan_mode"})
 	if err == nil && !call.Signal && !qwenTools[call.ToolName] {
 		call.Action = schemas.ActionMCPTool
 	}
@@ -47,7 +48,7 @@ func (qwen) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Qwen Code")
 	switch {
 	case v.Effect == Leave:
-		return []byte("{}"), 0
+		return claudeNotices(c, v.Notices)
 	case c.Event != preToolUse:
 		return claudeBlock(v.Reason)
 	case v.Effect != Allow:

@@ -42,9 +42,30 @@ func (h *run) reportResolved(ctx context.Context) {
 // host takes no notices in reply to this report. It does not connect to nod for the report of a call
 // that nod has simply allowed.
 func (h *run) takeNotices(ctx context.Context) (lines []string) {
-	if !h.call.TakesNotices || h.call.SessionID == "" || h.nod == nil && h.call.ToolName != "" {
+	if !h.call.TakesNotices || h.call.SessionID == "" || h.call.Signal && h.call.ToolName != "" && !h.mayBeUnsettled() {
 		return nil
 	}
+	return h.readNotices(ctx)
+}
+
+// withNotices adds the session's notices to a decision. A denial has them in its words.
+func (h *run) withNotices(ctx context.Context, v Verdict) Verdict {
+	if v.Effect == Deny && h.call.TaskID == "" {
+		if lines := h.readNotices(ctx); len(lines) > 0 {
+			v.Reason = v.withReason().Reason + "\n" + forModel(lines)
+		}
+		return v
+	}
+	v.Notices = h.takeNotices(ctx)
+	return v
+}
+
+// mayBeUnsettled reports whether nod may not simply have allowed a call of this tool.
+func (h *run) mayBeUnsettled() bool {
+	return h.opts.Unsettled == nil || h.opts.Unsettled.Noted(agents.ID(h.call.SessionID), h.call.ToolName)
+}
+
+func (h *run) readNotices(ctx context.Context) (lines []string) {
 	ctx, cancel := context.WithTimeoutCause(ctx, noticesWithin, errLate)
 	defer cancel()
 	nod, err := h.dial(ctx)

@@ -57,6 +57,42 @@ func (c *Call) commandDir() (dir string, known bool) {
 	return dir, known && lines.Err() == nil
 }
 
+// codexByUser reports whether, according to a rollout, Codex's user wrote the prompt of a turn in a terminal.
+// Codex exec, editors and other programs wait for the end of their turns.
+func codexByUser(rollout, turnID string) bool {
+	f, err := os.Open(rollout)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // closing loses nothing, because the file was opened only for reading
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxRolloutLine)
+	terminal, byUser := false, false
+	for lines.Scan() {
+		var l struct {
+			Type    string `json:"type"`
+			Payload struct {
+				Type        string `json:"type"`
+				Originator  string `json:"originator"`
+				Attribution struct {
+					TurnID  string `json:"turn_id"`
+					Trigger string `json:"turn_trigger"`
+				} `json:"turn_attribution"`
+			} `json:"payload"`
+		}
+		if json.Unmarshal(lines.Bytes(), &l) != nil {
+			continue
+		}
+		switch {
+		case l.Type == "session_meta":
+			terminal = l.Payload.Originator == "codex-tui"
+		case l.Type == "event_msg" && l.Payload.Type == "task_started" && l.Payload.Attribution.TurnID == turnID:
+			byUser = l.Payload.Attribution.Trigger == "user"
+		}
+	}
+	return terminal && byUser && turnID != "" && lines.Err() == nil
+}
+
 // rolloutCall returns the id, the directory and the command of the shell call in one line of a
 // rollout.
 func rolloutCall(line []byte) (id, dir, command string, isCall bool) {

@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
 )
 
 // Codex's hook input lacks the directory that the model chose for a command. If Codex's rollout also
@@ -66,4 +68,46 @@ func TestClaudesProjectIsNotTheCallsDirectory(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, work, got.Project)
 	assert.Equal(t, filepath.Join(work, "vendor", "x"), got.Cwd)
+}
+
+// Only if Codex's user wrote the prompt in a terminal does the hook tell people that the turn is over. Their
+// reply is Codex's next prompt.
+func TestCodexTurnsInATerminal(t *testing.T) {
+	meta := func(originator string) string {
+		return `{"type":"session_meta","payload":{"originator":"` + originator + `"}}`
+	}
+	began := func(id, trigger string) string {
+		return `{"type":"event_msg","payload":{"type":"task_started","turn_attribution":{"turn_id":"` + id + `","turn_trigger":"` + trigger + `"}}}`
+	}
+	for name, c := range map[string]struct {
+		lines []string
+		asks  bool
+	}{
+		"in a terminal":            {[]string{meta("codex-tui"), began("t0", "exec"), began("t1", "user")}, true},
+		"codex exec":               {[]string{meta("codex_exec"), began("t1", "exec")}, false},
+		"resumed by codex exec":    {[]string{meta("codex-tui"), began("t0", "user"), began("t1", "exec")}, false},
+		"an editor":                {[]string{meta("codex_vscode"), began("t1", "user")}, false},
+		"a review by Codex":        {[]string{meta("codex-tui"), began("t1", "agent")}, false},
+		"another turn":             {[]string{meta("codex-tui"), began("t0", "user")}, false},
+		"a rollout without a turn": {[]string{meta("codex-tui")}, false},
+		"no rollout":               {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "rollout.jsonl")
+			if c.lines != nil {
+				require.NoError(t, os.WriteFile(file, []byte(strings.Join(c.lines, "\n")+"\n"), 0o600))
+			}
+			input, err := json.Marshal(map[string]any{"session_id": "s1", "cwd": "/w", "turn_id": "t1", "transcript_path": file, "hook_event_name": "Stop", "last_assistant_message": "Done."})
+			require.NoError(t, err)
+			nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed, OptionID: "reply", OptionKind: schemas.AllowOnce, Message: "go on", By: schemas.By{Kind: schemas.ByHuman}})}
+			got := runHost(t, t.Context(), hook.Codex(), bytes.NewReader(input), nod.connect, hook.Options{Turns: true, InTerminal: true})
+			want := "{}"
+			if c.asks {
+				want = `{"decision":"block","reason":"The user's next prompt, by nod: go on"}`
+				assert.JSONEq(t, `{"message":"Done."}`, string(nod.asked().ActionDetails))
+			}
+			assert.JSONEq(t, want, got.stdout)
+			assert.Zero(t, got.exit)
+		})
+	}
 }

@@ -91,7 +91,7 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 	case "permissions.history":
 		return c.call(ctx, func(ctx context.Context) { c.listHistory(ctx, m, a) })
 	case "sessions.list":
-		return c.call(ctx, func(ctx context.Context) { c.listSessions(ctx, m) })
+		return c.call(ctx, func(ctx context.Context) { c.listSessions(ctx, m, a) })
 	case "grants.list":
 		return c.call(ctx, func(ctx context.Context) { c.listGrants(ctx, m, a) })
 	case "grants.revoke":

@@ -3,15 +3,21 @@ package web
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
 
-// listSessions replies with the sessions of the requests that are stored.
-func (c *client) listSessions(ctx context.Context, m clientMessage) {
+// listSessions replies with the sessions of the requests that are stored or, if the payload says before which,
+// with those of older requests.
+func (c *client) listSessions(ctx context.Context, m clientMessage, a actionPayload) {
 	now := c.clock.now()
+	if a.Before != "" {
+		c.listPastSessions(ctx, m, a.Before)
+		return
+	}
 	tally := people.NewSessionTally(now)
 	err := c.opts.Records.EachDecided(ctx, "", tally.Add)
 	if err == nil {
@@ -32,11 +38,47 @@ func (c *client) listSessions(ctx context.Context, m clientMessage) {
 			holds[grants[i].SessionID]++
 		}
 	}
-	reply := sessionsReply{Sessions: []sessionView{}, ServerTime: now}
+	reply := sessionsReply{Sessions: []sessionView{}, Next: logCursor, ServerTime: now}
+	reply.add(tally, holds)
+	c.reply(m, reply)
+}
+
+func (r *sessionsReply) add(tally *people.SessionTally, holds map[string]int) {
 	for _, s := range tally.Sessions() {
 		s.Name, s.Label, s.Host, s.Project = people.Line(s.Name), people.Line(s.Label), people.Line(s.Host), people.ProjectName(s.Project)
-		reply.Sessions = append(reply.Sessions, sessionView{s, holds[s.ID]})
+		r.Sessions = append(r.Sessions, sessionView{s, holds[s.ID]})
 	}
+}
+
+// listPastSessions replies with the sessions of a bounded part of the log. A session may also have requests in
+// other parts.
+func (c *client) listPastSessions(ctx context.Context, m clientMessage, before string) {
+	after, log := strings.CutPrefix(before, logCursor)
+	if !log {
+		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "before: it is not the next of a reply: list from the beginning")))
+		return
+	}
+	reply := sessionsReply{Sessions: []sessionView{}, ServerTime: c.clock.now()}
+	tally := people.NewSessionTally(reply.ServerTime)
+	until := time.Now().Add(logWithin)
+	for range logPages {
+		page, err := c.opts.Records.Logged(ctx, "", "", after)
+		if err != nil {
+			c.fail(m, failureOf(err))
+			return
+		}
+		reply.Next, reply.Reach = "", &reach{page.Log.Begins, page.Log.Reached}
+		for i := range page.Logged {
+			tally.AddLogged(&page.Logged[i])
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+		if reply.Next = logCursor + after; time.Now().After(until) {
+			break
+		}
+	}
+	reply.add(tally, nil)
 	c.reply(m, reply)
 }
 

@@ -341,8 +341,12 @@ type sessionView struct {
 
 // sessionsReply answers sessions.list.
 type sessionsReply struct {
-	Sessions   []sessionView `json:"sessions"`
-	ServerTime time.Time     `json:"server_time"`
+	Sessions []sessionView `json:"sessions"`
+	// Next, in a client's "before", asks for older requests' sessions, of the log. It is empty at the
+	// beginning of the log.
+	Next       string    `json:"next,omitempty"`
+	Reach      *reach    `json:"reach,omitempty"`
+	ServerTime time.Time `json:"server_time"`
 }
 
 // failure is the payload of an error. If an answer or a revocation failed, Text explains the failure to

@@ -83,7 +83,7 @@ const hookTimeout = 600
 // noMatcher lists the events for which Codex ignores the matcher.
 var (
 	mostTimeout = map[string]int64{"Interrupt": 3, "SessionEnd": 3}
-	noMatcher   = map[string]bool{"Interrupt": true, "Stop": true}
+	noMatcher   = map[string]bool{"Interrupt": true, "Stop": true, "UserPromptSubmit": true}
 )
 
 // Hash returns the hash by which Codex identifies a hook: SHA-256 of the hook's parts,

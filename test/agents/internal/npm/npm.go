@@ -37,16 +37,27 @@ var frameworks = []string{"ai@7.0.173", "@openai/agents@0.20.0", "langchain@1.5.
 
 // Frameworks returns a subdirectory of dir with the frameworks. If they are missing, it installs them.
 func Frameworks(dir string) (string, error) {
-	dir = filepath.Join(dir, "frameworks-1")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "ai")); err == nil {
+	return libraries(filepath.Join(dir, "frameworks-1"), "ai", frameworks)
+}
+
+// MCPClient installs the official SDK for MCP clients into a subdirectory of dir, if it is missing, and returns
+// that subdirectory.
+func MCPClient(dir string) (string, error) {
+	const name, version = "@modelcontextprotocol/sdk", "1.32.2"
+	return libraries(filepath.Join(dir, "mcp-sdk-"+version), name, []string{name + "@" + version})
+}
+
+// libraries installs packages into dir, unless dir has the package there already.
+func libraries(dir, there string, packages []string) (string, error) {
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", there)); err == nil {
 		return dir, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--prefix", dir}, frameworks...)...).CombinedOutput()
+	out, err := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--prefix", dir}, packages...)...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("npm install the frameworks: %w: %s", err, out)
+		return "", fmt.Errorf("npm install %s: %w: %s", there, err, out)
 	}
 	return dir, nil
 }
