@@ -74,6 +74,10 @@ func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 		return missingEditRules(in, t, &loc)
 	case tools.Notes:
 		return [][]schemas.RememberedRule{{{Tool: t.Name, Project: loc.Project}}}
+	case tools.Unknown:
+		if tools.Rememberable(t.Name) && loc.Project != "" {
+			return [][]schemas.RememberedRule{{{Tool: t.Name, Project: loc.Project}}}
+		}
 	}
 	return nil
 }
@@ -283,6 +287,8 @@ func alsoAllows(a schemas.RememberedRule) []string {
 			why = "runs " + a.Argv[0]
 		}
 		return []string{"the same command with any further words", why}
+	case tools.Rememberable(a.Tool):
+		return []string{"the same tool with any input that names no secret, no file outside the project and no inner address"}
 	case strings.HasSuffix(a.Path, "/"):
 		return []string{"every file below it but for .git, agents' and editors' settings and secrets"}
 	}
