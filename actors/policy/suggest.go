@@ -33,28 +33,46 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 
 // Remember returns the ways in which a person can allow, from now on, a call about which nod asks.
 // The first way allows only this call. If nod can limit the effect, a second way also allows similar
-// calls. Each way has all rules that the call needs. If nod cannot tell what a rule would allow,
-// Remember returns nil.
+// calls. A third way also allows further commands that only read from the same service. Each way has all
+// rules that the call needs. If nod cannot tell what a rule would allow, Remember returns nil.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
 	}
 	missing := p.missingRules(c)
 	var reaches []schemas.Reach
-	for _, pick := range []func([]schemas.RememberedRule) schemas.RememberedRule{
-		func(options []schemas.RememberedRule) schemas.RememberedRule { return options[0] },
-		func(options []schemas.RememberedRule) schemas.RememberedRule { return options[len(options)-1] },
+	for _, pick := range []func([]schemas.RememberedRule) []schemas.RememberedRule{
+		func(options []schemas.RememberedRule) []schemas.RememberedRule { return options[:1] },
+		func(options []schemas.RememberedRule) []schemas.RememberedRule { return options[len(options)-1:] },
+		func(options []schemas.RememberedRule) []schemas.RememberedRule {
+			return sameReads(options[len(options)-1])
+		},
 	} {
 		var r schemas.Reach
 		for _, options := range missing {
-			r.Rules = append(r.Rules, pick(options))
+			for _, rule := range pick(options) {
+				if !slices.ContainsFunc(r.Rules, func(o schemas.RememberedRule) bool { return o.String() == rule.String() }) {
+					r.Rules = append(r.Rules, rule)
+				}
+			}
 		}
-		same := len(reaches) > 0 && reaches[0].String() == r.String()
+		same := len(reaches) > 0 && reaches[len(reaches)-1].String() == r.String()
 		if len(r.Rules) > 0 && !same && p.With(r.Rules...).Check(c).Effect == Allow {
 			reaches = append(reaches, r)
 		}
 	}
 	return reaches
+}
+
+// sameReads returns a rule with the rules for further commands that read from the same service.
+func sameReads(rule schemas.RememberedRule) []schemas.RememberedRule {
+	all := []schemas.RememberedRule{rule}
+	if names := commands.SameReads(rule.Argv); rule.Prefix && names != nil {
+		for _, argv := range names[1:] {
+			all = append(all, schemas.RememberedRule{Tool: rule.Tool, Argv: argv, Prefix: true, Project: rule.Project})
+		}
+	}
+	return all
 }
 
 // missingRules returns a list for each part of a call that is not allowed yet. The list has the rules

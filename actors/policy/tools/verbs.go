@@ -24,7 +24,9 @@ func GraveVerb(name string) string { return verbIn(name, graveVerbs) }
 // what it is told, or does what nobody can undo.
 func Rememberable(name string) bool {
 	server, tool, ok := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
-	plain := func(r rune) bool { return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' || r == '-' }
+	plain := func(r rune) bool {
+		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' || r == '-'
+	}
 	return strings.HasPrefix(name, "mcp__") && ok && server != "" && tool != "" && strings.TrimFunc(name, plain) == "" &&
 		GraveVerb(name) == "" && verbIn(name, openVerbs) == ""
 }
