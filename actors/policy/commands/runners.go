@@ -104,6 +104,11 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 // one answer.
 var readsOfOneKind = []string{"pr view", "pr list", "pr checks", "pr diff", "issue view", "issue list", "run view", "run list", "api", "search issues"}
 
+// ReadsService reports whether argv begins with the name of one of the commands of SameReads.
+func ReadsService(argv []string) bool {
+	return len(argv) > 1 && SameReads(argv[:2]) != nil || len(argv) > 2 && SameReads(argv[:3]) != nil
+}
+
 // SameReads returns the names of commands that read like the command of this name, with this command first. If
 // there are none, it returns nil.
 func SameReads(name []string) [][]string {

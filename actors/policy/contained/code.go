@@ -354,7 +354,7 @@ var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`rename|\.replace\s*\(\s*[^,()]*\)|os\.replace|copyfile|\bcp(?:Sync)?\s*\(|symlink|\blink(?:Sync)?\s*\(|chmod|chown|mkfifo`,
 	`write_?file|write_text|write_bytes|createwritestream|append_?file|output_?file|file_put|fwrite|fputs|file\.write|io\.write|mode\s*=|\bopen\b|sysopen|fdopen|fopen|touch`,
 	`subprocess|child_process|system|popen|spawn|exec|fork|backtick|` + "`" + `|%x|\bqx\b|kernel|\bpty\b|\bkill\b|posix|asyncio\.create|multiprocessing|runpy|pexpect`,
-	`eval|compile\s*\(|__|importlib|getattr|setattr|attrgetter|methodcaller|globals|locals|vars\s*\(|base64|codecs|fromhex|\bchr\b|fromcharcode|atob|Function\s*\(|Reflect|constructor`,
+	`(?:\b|_)eval(?:\b|_)|evalscript|compile\s*\(|__|importlib|getattr|setattr|attrgetter|methodcaller|globals|locals|vars\s*\(|base64|codecs|fromhex|\bchr\b|fromcharcode|atob|Function\s*\(|Reflect|constructor`,
 	`ctypes|cffi|\bffi\b|marshal|pickle|\\x|\\u|\\[0-7]{2}|binding|\]\s*\(|\{\s*\[|\bsend\b|public_send|method\s*\(|->\s*\$|&\s*[\{$]|\$\w+\s*\(|call_user_func`,
 	`sqlite|psycopg|mysql|pymongo|redis|sqlalchemy|drop\s+table|socket|urllib|requests|http|fetch\s*\(|\bnet\b|paramiko`,
 	`\b(?:fs|os)\s*\[|(?:require|import)\s*\(\s*(?:[^'"\s]|(?:'[^']*'|"[^"]*")\s*[^)'"\s])|['"]data:|\bvm['"]|runin\w*context|mainmodule|createrequire|dlopen|worker_threads|\bworker\s*\(|['"](?:node:)?(?:module|cluster|inspector|wasi|repl)['"]|import\s+\*|from\s+os\s+import|\bgem\b|include|dofile|loadstring|loadfile|\bload\b\s*\(\s*['"]|\bdo\s+['"]`,

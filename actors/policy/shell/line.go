@@ -329,6 +329,11 @@ func (line *Line) call(c *syntax.CallExpr) {
 		p.Why, p.UnknownWords = "sets a variable, which can change what a command does", true
 	}
 	for _, a := range c.Args {
+		if inner := numberPrinter(a, line.src); inner != nil {
+			line.stmt(inner)
+			p.Words = append(p.Words, word.Word{Text: "0", Expands: true})
+			continue
+		}
 		w, why := word.Read(a, line.src)
 		if why != "" {
 			p.UnknownWords = true
