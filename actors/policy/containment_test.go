@@ -146,6 +146,8 @@ func TestReplayOfContained(t *testing.T) {
 	assert.Equal(t, policy.PresetContained, last.Preset)
 	assert.Positive(t, last.Contained)
 	assert.Less(t, last.Asked, all[len(all)-2].Asked)
+	assert.LessOrEqual(t, last.MedianAnswered, 1)
+	assert.LessOrEqual(t, last.P90Answered, 12)
 	t.Log(last.String())
 }
 

@@ -101,6 +101,9 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 	if tools.Named(a.Tool).Name != ev.tool.Name || !untold && !inAnswersProject(a, ev.location) {
 		return false
 	}
+	if ev.tool.Kind == tools.Unknown && !(tools.Rememberable(a.Tool) && ev.namesOnlyProject()) {
+		return false
+	}
 	if a.Path == "" {
 		return ev.tool.Kind != tools.Edit && !slices.ContainsFunc(t.paths, ev.hiddenOutside)
 	}

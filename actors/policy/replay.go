@@ -152,8 +152,11 @@ type Replayed struct {
 	Asked     int    `json:"asked"`
 	Denied    int    `json:"denied"`
 	Contained int    `json:"contained"` // calls that run contained without a question
-	Median    int    `json:"median"`    // the median number of prompts in a session
-	P90       int    `json:"p90"`
+	// Lacking counts the calls about which nod asks because the transcript does not have their input or
+	// their directory. They count as asked, but not in the medians and percentiles.
+	Lacking int `json:"lacking"`
+	Median  int `json:"median"` // the median number of prompts in a session
+	P90     int `json:"p90"`
 	// MedianAnswered and P90Answered count the remaining prompts if a person allows each prompt, for
 	// its session, with the widest answer that nod offers. nod does not ask about later calls that
 	// such an answer covers.
@@ -203,7 +206,12 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 			r.Denied++
 		default:
 			r.Asked++
-			r.AskedFor[v.kindOfReason(tools.Named(c.ToolName).Kind, c.Input)]++
+			if c.lacks(v) {
+				r.Lacking++
+				r.AskedFor[lacking]++
+				continue
+			}
+			r.AskedFor[v.kindOfReason(tools.Named(c.ToolName).Kind)]++
 			prompts[c.Session]++
 			if sessions[c.Session] == nil {
 				sessions[c.Session] = &answeredSession{policy: p}
@@ -217,6 +225,19 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 	r.Median, r.P90 = middle(prompts)
 	r.MedianAnswered, r.P90Answered = middle(answered)
 	return r
+}
+
+// lacking is the kind of reason of prompts that only the transcript causes.
+const lacking = "calls whose input or directory the transcript lacks"
+
+// lacks reports whether nod asks about a call because the transcript does not have the call's input or
+// directory. A tool that nod does not know may have an empty input.
+func (c *SessionCall) lacks(v Verdict) bool {
+	if v.Rule == secretsRule {
+		return false
+	}
+	kind := tools.Named(c.ToolName).Kind
+	return kind != tools.Unknown && (string(c.Input) == "{}" || len(c.Input) == 0 || c.Cwd == "" && c.Project == "")
 }
 
 // middle returns the median and the 90th percentile of the counts of sessions. Without sessions, it
@@ -253,12 +274,10 @@ func (s *answeredSession) asks(c Call, v Verdict) bool {
 }
 
 // kindOfReason returns the kind of the reason for a prompt.
-func (v Verdict) kindOfReason(kind tools.Kind, input json.RawMessage) string {
+func (v Verdict) kindOfReason(kind tools.Kind) string {
 	switch {
 	case v.Rule == secretsRule:
 		return "secrets and settings"
-	case kind != tools.Shell && string(input) == "{}":
-		return "calls whose input the transcript lacks"
 	case kind == tools.Unknown:
 		return "tools that nod does not know, such as those of MCP servers"
 	case kind == tools.Edit:
@@ -284,6 +303,9 @@ func (r Replayed) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-9s %d calls in %d sessions: %d allowed, %d contained, %d asked, %d denied; prompts per session: median %d, 90%% up to %d (%d and %d if each is allowed for its session)\n",
 		r.Preset, r.Calls, r.Sessions, r.Allowed, r.Contained, r.Asked, r.Denied, r.Median, r.P90, r.MedianAnswered, r.P90Answered)
+	if r.Lacking > 0 {
+		fmt.Fprintf(&b, "         without %d asked calls in these numbers, whose input or directory the transcript lacks\n", r.Lacking)
+	}
 	if r.Preset == PresetContained {
 		for _, kind := range slices.Sorted(maps.Keys(r.AskedFor)) {
 			fmt.Fprintf(&b, "         asks %3d: %s\n", r.AskedFor[kind], kind)

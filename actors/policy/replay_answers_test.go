@@ -30,3 +30,23 @@ func TestReplayCountsTheQuestionsThatAnswersLeave(t *testing.T) {
 	assert.Equal(t, 5, last.P90Answered)
 	assert.Contains(t, last.String(), "median 7, 90% up to 7 (5 and 5 if each is allowed for its session)")
 }
+
+// A transcript may leave out inputs and directories. nod asks about such calls, but nothing can be said about
+// the questions in the session itself.
+func TestReplayLeavesOutWhatTheTranscriptLacks(t *testing.T) {
+	calls := []policy.SessionCall{
+		{Session: "a", Call: policy.Call{ToolName: "Edit", Input: []byte(`{}`), Cwd: "/srv/app", Project: "/srv/app"}},
+		{Session: "a", Call: policy.Call{ToolName: "Bash", Input: []byte(`{"command":"make"}`)}},
+		{Session: "a", Call: policy.Call{ToolName: "Bash", Input: []byte(`{"command":"cat ~/.ssh/id_rsa"}`)}},
+		{Session: "a", Call: policy.Call{ToolName: "mcp__draw__list", Input: []byte(`{}`), Cwd: "/srv/app", Project: "/srv/app"}},
+		{Session: "a", Call: policy.Call{ToolName: "mcp__draw__list", Input: []byte(`{"page":2}`), Cwd: "/srv/app", Project: "/srv/app"}},
+	}
+	all, err := policy.Replay(calls, schemas.Permissions{}, 0)
+	require.NoError(t, err)
+	last := all[len(all)-1]
+	assert.Equal(t, 5, last.Asked)
+	assert.Equal(t, 2, last.Lacking)
+	assert.Equal(t, 3, last.Median, "the secret and the two calls of the tool")
+	assert.Equal(t, 2, last.MedianAnswered, "one answer covers the tool")
+	assert.Contains(t, last.String(), "without 2 asked calls in these numbers, whose input or directory the transcript lacks")
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -33,28 +34,46 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 
 // Remember returns the ways in which a person can allow, from now on, a call about which nod asks.
 // The first way allows only this call. If nod can limit the effect, a second way also allows similar
-// calls. Each way has all rules that the call needs. If nod cannot tell what a rule would allow,
-// Remember returns nil.
+// calls. A third way also allows further commands that only read from the same service. Each way has all
+// rules that the call needs. If nod cannot tell what a rule would allow, Remember returns nil.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
 	}
 	missing := p.missingRules(c)
 	var reaches []schemas.Reach
-	for _, pick := range []func([]schemas.RememberedRule) schemas.RememberedRule{
-		func(options []schemas.RememberedRule) schemas.RememberedRule { return options[0] },
-		func(options []schemas.RememberedRule) schemas.RememberedRule { return options[len(options)-1] },
+	for _, pick := range []func([]schemas.RememberedRule) []schemas.RememberedRule{
+		func(options []schemas.RememberedRule) []schemas.RememberedRule { return options[:1] },
+		func(options []schemas.RememberedRule) []schemas.RememberedRule { return options[len(options)-1:] },
+		func(options []schemas.RememberedRule) []schemas.RememberedRule {
+			return sameReads(options[len(options)-1])
+		},
 	} {
 		var r schemas.Reach
 		for _, options := range missing {
-			r.Rules = append(r.Rules, pick(options))
+			for _, rule := range pick(options) {
+				if !slices.ContainsFunc(r.Rules, func(o schemas.RememberedRule) bool { return o.String() == rule.String() }) {
+					r.Rules = append(r.Rules, rule)
+				}
+			}
 		}
-		same := len(reaches) > 0 && reaches[0].String() == r.String()
+		same := len(reaches) > 0 && reaches[len(reaches)-1].String() == r.String()
 		if len(r.Rules) > 0 && !same && p.With(r.Rules...).Check(c).Effect == Allow {
 			reaches = append(reaches, r)
 		}
 	}
 	return reaches
+}
+
+// sameReads returns a rule with the rules for further commands that read from the same service.
+func sameReads(rule schemas.RememberedRule) []schemas.RememberedRule {
+	all := []schemas.RememberedRule{rule}
+	if names := commands.SameReads(rule.Argv); rule.Prefix && names != nil {
+		for _, argv := range names[1:] {
+			all = append(all, schemas.RememberedRule{Tool: rule.Tool, Argv: argv, Prefix: true, Project: rule.Project})
+		}
+	}
+	return all
 }
 
 // missingRules returns a list for each part of a call that is not allowed yet. The list has the rules
@@ -74,6 +93,10 @@ func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 		return missingEditRules(in, t, &loc)
 	case tools.Notes:
 		return [][]schemas.RememberedRule{{{Tool: t.Name, Project: loc.Project}}}
+	case tools.Unknown:
+		if tools.Rememberable(t.Name) && loc.Project != "" {
+			return [][]schemas.RememberedRule{{{Tool: t.Name, Project: loc.Project}}}
+		}
 	}
 	return nil
 }
@@ -94,18 +117,20 @@ func (p *Policy) missingShellRules(c *Call, in tools.Input, loc pathname.Locatio
 		if !ok || part.Secret {
 			return nil
 		}
+		// A rule with a number in place of an unknown one would be a rule for another call.
+		counts := slices.ContainsFunc(part.Words, func(w word.Word) bool { return w.Expands })
 		var options []schemas.RememberedRule
 		n := commands.RunnerWords(argv)
 		if loc.Lost && line.Lost && len(line.Dirs) == 0 { // the directory is unknown, so no rule can name it
-			if !in.KeepsShell() && (n > 0 || commands.Boundable(argv)) {
+			if !counts && !in.KeepsShell() && (n > 0 || commands.Boundable(argv)) {
 				options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project, Elsewhere: true}}
 			}
 		} else if n > 0 {
-			options = []schemas.RememberedRule{
-				{Tool: "Bash", Argv: argv, Project: loc.Project},
-				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.Project},
+			options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.Project}}
+			if !counts {
+				options = append([]schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project}}, options...)
 			}
-		} else if commands.Boundable(argv) {
+		} else if !counts && commands.Boundable(argv) {
 			dirs := slices.Sorted(slices.Values(line.Dirs))
 			options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project, Dirs: slices.Compact(dirs)}}
 		}
@@ -283,6 +308,8 @@ func alsoAllows(a schemas.RememberedRule) []string {
 			why = "runs " + a.Argv[0]
 		}
 		return []string{"the same command with any further words", why}
+	case tools.Rememberable(a.Tool):
+		return []string{"the same tool with any input that names no secret, no file outside the project and no inner address"}
 	case strings.HasSuffix(a.Path, "/"):
 		return []string{"every file below it but for .git, agents' and editors' settings and secrets"}
 	}

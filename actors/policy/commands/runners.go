@@ -19,14 +19,17 @@ func checkRemote(_ Secrets, a *Args) string {
 }
 
 func checkGh(_ Secrets, a *Args) string {
-	if slices.ContainsFunc(a.flags, func(f flag) bool { return (f.name == "q" || f.name == "jq") && jqReads.MatchString(f.value) }) {
+	if slices.ContainsFunc(a.flags, func(f flag) bool { return slices.Contains(ghFilters, f.name) && jqReads.MatchString(f.value) }) {
 		return "its filter may read the environment"
 	}
 	return ""
 }
 
+// ghFilters are the flags of gh whose value is a program that formats the output.
+var ghFilters = []string{"q", "jq", "t", "template"}
+
 // ghPath matches a path of GitHub's API. It does not match addresses of other hosts.
-var ghPath = lazyregexp.New(`^/?(?:repos|users?|orgs|search|rate_limit)(?:/[A-Za-z0-9_@:+-][A-Za-z0-9_.@:+-]*)*(?:\?[A-Za-z0-9_.=&%/:+-]*)?$`)
+var ghPath = lazyregexp.New(`^/?(?:repos|users?|orgs|search|rate_limit)(?:/\.?[A-Za-z0-9_@:+-][A-Za-z0-9_.@:+-]*)*(?:\?[A-Za-z0-9_.=&%/:+-]*)?$`)
 
 // checkGhAPI allows gh api to read. Without the flags for fields and methods, which the entry does
 // not list, gh api sends a GET.
@@ -91,9 +94,34 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 	case !keepsToProject(list, rest), slices.ContainsFunc(rest, func(w string) bool { return strings.HasPrefix(w, "@") }):
 		return false
 	}
+	assigns := !(c.level == levelApproved && c.Text) // of a command whose operands are text, no operand sets a variable
 	return !slices.ContainsFunc(WithoutFilters(append([]string{shown[0]}, rest...))[1:], func(w string) bool {
-		return !strings.HasPrefix(w, "-") && strings.Contains(w, "=") || leadsOut(w, loc)
+		return assigns && !strings.HasPrefix(w, "-") && strings.Contains(w, "=") || leadsOut(w, loc)
 	})
+}
+
+// readsOfOneKind are commands of gh that only read what a login can see. A person may allow all of them by
+// one answer.
+var readsOfOneKind = []string{"pr view", "pr list", "pr checks", "pr diff", "issue view", "issue list", "run view", "run list", "api", "search issues"}
+
+// ReadsService reports whether argv begins with the name of one of the commands of SameReads.
+func ReadsService(argv []string) bool {
+	return len(argv) > 1 && SameReads(argv[:2]) != nil || len(argv) > 2 && SameReads(argv[:3]) != nil
+}
+
+// SameReads returns the names of commands that read like the command of this name, with this command first. If
+// there are none, it returns nil.
+func SameReads(name []string) [][]string {
+	if len(name) < 2 || name[0] != "gh" || !slices.Contains(readsOfOneKind, strings.Join(name[1:], " ")) {
+		return nil
+	}
+	out := [][]string{name}
+	for _, other := range readsOfOneKind {
+		if words := strings.Fields("gh " + other); !slices.Equal(words, name) {
+			out = append(out, words)
+		}
+	}
+	return out
 }
 
 // leadsOut reports whether the word w names a path outside the project. It also reports true for a

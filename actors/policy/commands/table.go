@@ -95,6 +95,7 @@ func fileDescribers() map[string]*Command {
 		"shasum":    {level: LevelReaders, short: "bt", value: "a", operands: unlimited, long: "algorithm: binary text"},
 		"hexdump":   {level: LevelReaders, short: "bcCdovx", value: "ns", operands: unlimited},
 		"od":        {level: LevelReaders, short: "abcdfiloxsvx", value: "AjNtS", tail: "w", operands: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
+		"base64":    {level: LevelReaders, short: "dD", value: "w", operands: 1, long: "decode wrap:"},
 		"strings":   {level: LevelReaders, short: "a", value: "nt", operands: unlimited, long: "all bytes: radix:", check: checkStrings},
 	}
 }
@@ -361,5 +362,5 @@ func gitReflog() *Command {
 }
 
 func ghRead() *Command {
-	return &Command{level: levelApproved, operands: 1, Text: true, short: "c", value: "LqR", long: "limit: state: json: jq: repo: comments search: label: author: assignee: branch: status: workflow: log log-failed job: patch name-only required exit-status compact", check: checkGh, runner: true}
+	return &Command{level: levelApproved, operands: 1, Text: true, short: "c", value: "LqRt", long: "limit: state: json: jq: template: repo: comments search: label: author: assignee: branch: status: workflow: log log-failed job: patch name-only required exit-status compact head: base: milestone: sort: order: match: created: updated: closed: merged: owner: event: commit:", check: checkGh, runner: true}
 }

@@ -290,16 +290,43 @@ func (c *command) runsCode(t shell.Term) {
 		c.refuse("runs code that is too long to check")
 	case namesSecret(c, t.Text):
 		c.refuse("runs code that names a secret or settings")
+	default:
+		c.importsFiles(t.Text)
 	}
 }
+
+// importsFiles checks the files that code imports by their paths. A line may have put code into such a file.
+func (c *command) importsFiles(code string) {
+	for _, m := range imports.FindAllStringSubmatch(code, -1) {
+		text := m[1] + m[2]
+		if private(text) {
+			text += "/x" // any file in the directory
+		}
+		c.loads(shell.Term{Text: text, Known: true})
+	}
+	if paths := searchPath.FindAllString(code, -1); len(paths) != len(ownSearchPath.FindAllString(code, -1)) {
+		c.refuse("changes where code is loaded from")
+	}
+}
+
+var (
+	imports = lazyregexp.New(`(?:\b(?:require|require_relative|import|from|use\s+lib|include_path)\b|-I|path\.\w+)\s*\(?\s*(?:\d+\s*,\s*)?(?:'([^']*)'|"([^"]*)")`)
+	// searchPath matches code that changes in which directories a language looks for modules, and
+	// ownSearchPath the form in which the directory is written out.
+	searchPath    = lazyregexp.New(`\bsys\.path\s*(?:\[[^\]]*\]\s*)?(?:\+?=[^=]|\.\s*\w+\s*\()|\$LOAD_PATH|\$:|@INC|package\.c?path|module\.paths|globalPaths|\bsite\.`)
+	ownSearchPath = lazyregexp.New(`\bsys\.path\.(?:insert\s*\(\s*\d+\s*,|append\s*\()\s*(?:'[^']*'|"[^"]*")\s*\)`)
+)
 
 // maxCode is the length limit, in bytes, for code in a command line.
 const maxCode = 4 << 10
 
 var codeWord = lazyregexp.New("[^\\s'\"`(),;=<>{}]+")
 
+// arguments matches an index of a program's arguments. Otherwise nod would take the index for a pattern.
+var arguments = lazyregexp.New(`\b(argv|ARGV|args)\[\d+\]`)
+
 func namesSecret(c *command, code string) bool {
-	for _, w := range codeWord.FindAllString(code, 200) {
+	for _, w := range codeWord.FindAllString(arguments.ReplaceAllString(code, "$1"), 200) {
 		if strings.ContainsAny(w, "/.") && c.secretIn(shell.Term{Text: w, Known: true}) != "" && !strings.HasPrefix(w, "process.env") && !strings.HasPrefix(w, "os.env") {
 			return true
 		}
@@ -327,10 +354,10 @@ var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`rename|\.replace\s*\(\s*[^,()]*\)|os\.replace|copyfile|\bcp(?:Sync)?\s*\(|symlink|\blink(?:Sync)?\s*\(|chmod|chown|mkfifo`,
 	`write_?file|write_text|write_bytes|createwritestream|append_?file|output_?file|file_put|fwrite|fputs|file\.write|io\.write|mode\s*=|\bopen\b|sysopen|fdopen|fopen|touch`,
 	`subprocess|child_process|system|popen|spawn|exec|fork|backtick|` + "`" + `|%x|\bqx\b|kernel|\bpty\b|\bkill\b|posix|asyncio\.create|multiprocessing|runpy|pexpect`,
-	`eval|compile\s*\(|__|importlib|getattr|setattr|attrgetter|methodcaller|globals|locals|vars\s*\(|base64|codecs|fromhex|\bchr\b|fromcharcode|atob|Function\s*\(|Reflect|constructor`,
+	`(?:\b|_)eval(?:\b|_)|evalscript|compile\s*\(|__|importlib|getattr|setattr|attrgetter|methodcaller|globals|locals|vars\s*\(|base64|codecs|fromhex|\bchr\b|fromcharcode|atob|Function\s*\(|Reflect|constructor`,
 	`ctypes|cffi|\bffi\b|marshal|pickle|\\x|\\u|\\[0-7]{2}|binding|\]\s*\(|\{\s*\[|\bsend\b|public_send|method\s*\(|->\s*\$|&\s*[\{$]|\$\w+\s*\(|call_user_func`,
 	`sqlite|psycopg|mysql|pymongo|redis|sqlalchemy|drop\s+table|socket|urllib|requests|http|fetch\s*\(|\bnet\b|paramiko`,
-	`\b(?:fs|os)\s*\[|require\s*\(\s*[^'"\s]|import\s*\(|import\s+\*|from\s+os\s+import|\bgem\b|include|dofile|loadstring|loadfile|\bload\b\s*\(\s*['"]|\bdo\s+['"]`,
+	`\b(?:fs|os)\s*\[|(?:require|import)\s*\(\s*(?:[^'"\s]|(?:'[^']*'|"[^"]*")\s*[^)'"\s])|['"]data:|\bvm['"]|runin\w*context|mainmodule|createrequire|dlopen|worker_threads|\bworker\s*\(|['"](?:node:)?(?:module|cluster|inspector|wasi|repl)['"]|import\s+\*|from\s+os\s+import|\bgem\b|include|dofile|loadstring|loadfile|\bload\b\s*\(\s*['"]|\bdo\s+['"]`,
 }, "|"))
 
 // runsScript checks the commands source and ".", which run a file in the shell of the line.

@@ -267,7 +267,7 @@ func (c *command) judgeWords() {
 		if c.name == "git" && i > 0 && (args[i-1].Text == "-m" || args[i-1].Text == "--message") {
 			continue
 		}
-		code := interpreters[c.name] != nil && strings.Contains(t.Text, " ") // the function runsCode looks for secrets in code
+		code := (interpreters[c.name] != nil || c.evaluatesAt(i)) && strings.ContainsAny(t.Text, " (") // the function runsCode looks for secrets in code
 		if w := c.secretIn(t); w != "" && c.name != "rm" && !code {
 			c.refuse("names a secret or settings, " + w)
 		}

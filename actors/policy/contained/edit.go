@@ -81,7 +81,7 @@ func withoutGlob(t shell.Term) shell.Term {
 }
 
 // awkActs matches an awk program that itself writes files, runs commands or reads further input.
-var awkActs = lazyregexp.New(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
+var awkActs = lazyregexp.New(`system|getline|close\s*\(|\||@\s*[A-Za-z_]|print[^;}]*>|printf[^;}]*>|ENVIRON`)
 
 // scans checks awk. It refuses unknown flags, because such a flag may dump variables, print the
 // program to a file, debug, or load programs and libraries.

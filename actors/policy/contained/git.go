@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
@@ -15,25 +16,27 @@ import (
 // to the history or to the index, or stops if changes would be lost. "=" after a flag means that
 // the flag takes a value.
 var gitKeeps = map[string][]string{
-	"add":         {"-A", "-u", "-n", "-v", "-N", "--all", "--update", "--dry-run", "--verbose", "--intent-to-add"},
-	"commit":      {"-a", "-m=", "-am=", "-q", "-v", "-s", "-F=", "--all", "--message=", "--quiet", "--signoff", "--allow-empty", "--no-edit", "--author=", "--date=", "--dry-run"},
-	"stash":       {"-u", "-q", "-m=", "--include-untracked", "--keep-index", "--message="},
-	"stash push":  {"-u", "-q", "-m=", "--include-untracked", "--keep-index", "--message="},
-	"stash apply": {"-q", "--index"},
-	"stash pop":   {"-q", "--index"},
-	"merge":       {"--no-ff", "--ff-only", "--ff", "--no-edit", "--no-commit", "-m=", "-q", "--stat"},
-	"cherry-pick": {"-x", "-n", "--no-commit", "-m="},
-	"revert":      {"--no-edit", "-n", "--no-commit", "-m="},
-	"switch":      {"-c=", "--create=", "-q", "--detach"},
-	"checkout -b": {"-q"},
-	"branch":      {"-q", "--track"},
-	"tag":         {"-a", "-m=", "--annotate"},
-	"mv":          {"-n", "-v", "-k"},
-	"apply":       {"--check", "--cached", "--stat", "--numstat", "--summary"},
-	"status":      {"-s", "-b", "--short", "--branch", "--porcelain", "--ignored", "-uno", "-uall"},
-	"fetch":       {"-p", "-q", "-v", "-a", "-t", "--all", "--prune", "--tags", "--no-tags", "--quiet", "--verbose", "--depth="},
-	"pull":        {"-q", "-v", "--ff-only", "--quiet", "--no-edit"},
-	"ls-remote":   {"-h", "-t", "--heads", "--tags", "-q"},
+	"add":              {"-A", "-u", "-n", "-v", "-N", "--all", "--update", "--dry-run", "--verbose", "--intent-to-add"},
+	"commit":           {"-a", "-m=", "-am=", "-q", "-v", "-s", "-F=", "--all", "--message=", "--quiet", "--signoff", "--allow-empty", "--no-edit", "--author=", "--date=", "--dry-run"},
+	"stash":            {"-u", "-q", "-m=", "--include-untracked", "--keep-index", "--message="},
+	"stash push":       {"-u", "-q", "-m=", "--include-untracked", "--keep-index", "--message="},
+	"stash apply":      {"-q", "--index"},
+	"stash pop":        {"-q", "--index"},
+	"merge":            {"--no-ff", "--ff-only", "--ff", "--no-edit", "--no-commit", "-m=", "-q", "--stat"},
+	"cherry-pick":      {"-x", "-n", "--no-commit", "-m="},
+	"revert":           {"--no-edit", "-n", "--no-commit", "-m="},
+	"switch":           {"-c=", "--create=", "-q", "--detach"},
+	"checkout -b":      {"-q"},
+	"branch":           {"-q", "--track"},
+	"tag":              {"-a", "-m=", "--annotate"},
+	"mv":               {"-n", "-v", "-k"},
+	"apply":            {"--check", "--cached", "--stat", "--numstat", "--summary"},
+	"status":           {"-s", "-b", "--short", "--branch", "--porcelain", "--ignored", "-uno", "-uall"},
+	"fetch":            {"-p", "-q", "-v", "-a", "-t", "--all", "--prune", "--tags", "--no-tags", "--quiet", "--verbose", "--depth="},
+	"pull":             {"-q", "-v", "--ff-only", "--quiet", "--no-edit"},
+	"restore --staged": {"-q", "--quiet"},
+	"restore -S":       {"-q", "--quiet"},
+	"ls-remote":        {"-h", "-t", "--heads", "--tags", "-q"},
 }
 
 var gitNetwork = map[string]bool{"fetch": true, "pull": true, "ls-remote": true, "clone": true}
@@ -100,6 +103,9 @@ func (c *command) subcommand(args []shell.Term, dirs []string) {
 			}
 		}
 	}
+	if n := len(texts); known && (n == 2 || n == 3 && texts[0] == "worktree" && !strings.HasPrefix(texts[1], "-")) && texts[n-1] == "--help" {
+		return // git shows the help of the subcommand
+	}
 	for n := min(2, len(texts)); n > 0; n-- {
 		name := strings.Join(texts[:n], " ")
 		if e := commands.Reader("git " + name); e != nil && name != "status" && name != "branch" && name != "tag" {
@@ -154,7 +160,7 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 	}
 	switch {
 	case gitNetwork[name]:
-		c.remote(rest, args)
+		c.remote(name, rest, args)
 	case name == "mv" && slices.ContainsFunc(args, func(t shell.Term) bool {
 		return slices.ContainsFunc(c.resolve(t), func(p string) bool { return throwaway(c.script, p) })
 	}):
@@ -172,12 +178,21 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 
 var sshRemote = lazyregexp.New(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
 
+// inProject reports whether a full path is in the project.
+func (c *command) inProject(p string) bool {
+	all := c.resolve(shell.Term{Text: p, Known: true})
+	return len(all) > 0 && !slices.ContainsFunc(all, func(p string) bool { return !pathname.Within(p, c.script.Project) })
+}
+
 // remote adds the network permission that a remote needs. If the line contains the remote's
 // address, this is the permission for its host. Otherwise it is the permission for the whole
 // network, because this package does not read the repository's configuration.
-func (c *command) remote(rest []string, args []shell.Term) {
+func (c *command) remote(name string, rest []string, args []shell.Term) {
 	tag := "@network"
 	for i, w := range rest {
+		if name == "ls-remote" && strings.HasPrefix(w, "/") && c.inProject(w) {
+			return // git lists a repository in the project
+		}
 		switch u, err := url.Parse(w); {
 		case sshRemote.MatchString(w):
 			c.refuse("reaches a remote by SSH, whose keys a contained command does not get")

@@ -58,8 +58,17 @@ var registries = map[string]registry{
 	"uv pip":   {hosts: pyHosts, fetch: "install compile sync", local: "list show freeze check tree", bare: "help"},
 }
 
+// evaluatesAt reports whether the word at index i is code that bun evaluates.
+func (c *command) evaluatesAt(i int) bool {
+	return c.name == "bun" && i == 1 && len(c.args) > 1 && slices.Contains([]string{"-e", "--eval", "-p", "--print"}, c.args[0].Text)
+}
+
 func (c *command) manages() {
 	name, args := c.name, c.args
+	if c.evaluatesAt(1) {
+		c.runsCode(args[1])
+		return
+	}
 	if name == "pip3" {
 		name = "pip"
 	}

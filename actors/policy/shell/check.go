@@ -77,17 +77,27 @@ func isRelative(w word.Word) bool {
 const unknownNumber = "$? may stand for any number"
 
 // takesNumbers reports whether an unknown number may be part of the words, because the command only
-// prints its words or compares them as strings.
+// prints its words, compares them as strings, or takes them for the number of something that it shows.
 func takesNumbers(words []word.Word) bool {
 	switch words[0].Text {
 	case "echo", "printf", ":":
 		return true
+	case "gh":
+		return commands.ReadsService(texts(words))
 	case "test", "[":
 		return !slices.ContainsFunc(words[1:], func(w word.Word) bool {
 			return len(w.Text) == 2 && w.Text[0] == '-' && w.Text != "-n" && w.Text != "-z"
 		})
 	}
 	return false
+}
+
+func texts(words []word.Word) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w.Text
+	}
+	return out
 }
 
 // grammars has the checks of commands whose harmless uses cannot be described by a list of flags and

@@ -183,26 +183,27 @@ func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 // readCommentsAsZsh reads a harmless line with comments a second time. Like an interactive Zsh, it
 // reads the comments as words. nod asks about a line that is not harmless when it is read in this way.
 func (line *Line) readCommentsAsZsh(file *syntax.File) {
-	var b strings.Builder
-	last := 0
-	syntax.Walk(file, func(n syntax.Node) bool {
-		if c, ok := n.(*syntax.Comment); ok && int(c.Hash.Offset()) >= last {
-			b.WriteString(line.src[last:c.Hash.Offset()])
-			b.WriteByte('\\')
-			last = int(c.Hash.Offset())
-		}
-		return true
-	})
-	if line.Comments = b.Len() > 0; !line.Comments || !line.Harmless() {
+	src := withoutComments(line.src, file)
+	if line.Comments = src != line.src; !line.Comments || !line.Harmless() {
 		return
 	}
-	b.WriteString(line.src[last:])
-	again := &Line{Location: line.Location, reader: line.reader, src: b.String(), zsh: true}
-	other := parse(again.src)
-	if other == nil {
+	again := &Line{Location: line.Location, reader: line.reader, zsh: true}
+	other := parse(src)
+	for range maxComments { // a comment may contain further comments
+		if other == nil {
+			break
+		}
+		next := withoutComments(src, other)
+		if next == src {
+			break
+		}
+		src, other = next, parse(next)
+	}
+	if other == nil || withoutComments(src, other) != src {
 		line.Why = "an interactive Zsh takes the comment for words"
 		return
 	}
+	again.src = src
 	line.zshReading = again
 	again.list(other.Stmts)
 	if len(line.leftOut) > 0 || len(again.leftOut) > 0 {
@@ -211,6 +212,25 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	if !again.Harmless() {
 		line.Why = "an interactive Zsh takes the comment for words: " + again.Reason()
 	}
+}
+
+// maxComments is the number of comments within comments that nod reads.
+const maxComments = 8
+
+// withoutComments returns a line in which the comments that file has are words.
+func withoutComments(src string, file *syntax.File) string {
+	var b strings.Builder
+	last := 0
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.Comment); ok && int(c.Hash.Offset()) >= last {
+			b.WriteString(src[last:c.Hash.Offset()])
+			b.WriteByte('\\')
+			last = int(c.Hash.Offset())
+		}
+		return true
+	})
+	b.WriteString(src[last:])
+	return b.String()
 }
 
 // parse returns the syntax tree of src, or nil if src is not correct Bash. It does not repair src,
@@ -329,6 +349,11 @@ func (line *Line) call(c *syntax.CallExpr) {
 		p.Why, p.UnknownWords = "sets a variable, which can change what a command does", true
 	}
 	for _, a := range c.Args {
+		if inner := numberPrinter(a, line.src); inner != nil {
+			line.stmt(inner)
+			p.Words = append(p.Words, word.Word{Text: "0", Expands: true})
+			continue
+		}
 		w, why := word.Read(a, line.src)
 		if why != "" {
 			p.UnknownWords = true

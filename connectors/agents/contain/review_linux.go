@@ -31,14 +31,16 @@ func (v *view) watch(before time.Time) (finish func(*Report)) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
+		next := time.NewTimer(every)
+		defer next.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			case <-tick.C:
+			case <-next.C:
+				begun := time.Now()
 				w.undoWhat(w.foundTwice)
+				next.Reset(pause(every, time.Since(begun)))
 			}
 		}
 	}()
@@ -47,6 +49,12 @@ func (v *view) watch(before time.Time) (finish func(*Report)) {
 		<-stopped
 		w.end(r)
 	}
+}
+
+// pause returns the time until the next review, if the last one took this long. Reviews of a large project
+// are rarer, so that they take at most about a hundredth of one processor.
+func pause(every, took time.Duration) time.Duration {
+	return min(max(every, 100*took), 6*every)
 }
 
 func (v *view) reviewer(before time.Time) *reviewer {
