@@ -47,8 +47,11 @@ type testIssuer struct {
 	redirectURI string
 }
 
+// issuerKey is the key of all issuers, because it takes long to make.
+var issuerKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 func newIssuer(t *testing.T) *testIssuer {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := issuerKey()
 	require.NoError(t, err)
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil)
 	require.NoError(t, err)
