@@ -190,6 +190,7 @@ func TestListingAndShowingByCommand(t *testing.T) {
 // A list of several pages names each request once, under one header.
 func TestALongListOfPendingRequests(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestListingAndShowingByCommand lists fewer requests")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	const n = 501 // a page has 500
 	ada := env.Agent("ada")

@@ -25,6 +25,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
 )
 
 // -lines is the number of command lines that TestNoAllowedLineHarms runs; the whole run has 20000.
@@ -53,6 +54,7 @@ const protectedText = "# as the user wrote it\n"
 // nothing changes outside the project.
 func TestNoAllowedLineHarms(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestLinesThatRunUnaskedLeakNothing runs lines contained")
 	if level, why := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands: %v", why)
 	}

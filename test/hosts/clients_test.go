@@ -65,6 +65,7 @@ func (a *app) ends(t *testing.T) (r result) {
 // while it waits, a nod that restarts, withdrawals and refusals.
 func TestClients(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnAgentOverHTTPOutlivesNod and the tests of the API make the same calls")
 	for _, c := range clientPrograms() {
 		t.Run(c.language, func(t *testing.T) {
 			t.Parallel()
