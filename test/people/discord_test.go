@@ -133,6 +133,7 @@ func TestPairingOnDiscord(t *testing.T) {
 // the killed worker had not submitted does not count. The answer to the next worker counts once.
 func TestAKilledWorkerOfDiscord(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestNoLiveButtonOutlivesAKilledWorker kills one of Telegram")
 	for point, fault := range map[string]discordtest.Fault{
 		"before the question is sent":   {Call: "create message"},
 		"before its handle is recorded": {Call: "create message", Done: true},

@@ -123,6 +123,7 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 // what happened.
 func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestNoLiveButtonOutlivesAKilledWorker kills one of Telegram")
 	for point, c := range map[string]struct {
 		fault     whatsapptest.Fault
 		questions int
