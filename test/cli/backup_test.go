@@ -50,7 +50,8 @@ func TestABackupAndARestoreSurviveKillNine(t *testing.T) {
 	m.Asked(t, "waits", "--session", "S", "--tool", "Frobnicate")
 	dir := t.TempDir()
 	backup := filepath.Join(dir, "backup")
-	for n := range 6 {
+	kills := rig.Times(t, 3, 6)
+	for n := range kills {
 		if killAfter(m, n, "backup", backup) && missing(backup) {
 			continue
 		}
@@ -75,7 +76,7 @@ func TestABackupAndARestoreSurviveKillNine(t *testing.T) {
 	require.Contains(t, stderr, "nod is not running")
 
 	to := &rig.Machine{T: t, Dir: filepath.Join(dir, "restored"), Nod: m.Nod}
-	for n := range 6 {
+	for n := range kills {
 		if killAfter(to, n, "restore", backup) && missing(to.Dir) {
 			continue
 		}

@@ -190,6 +190,7 @@ func TestListingAndShowingByCommand(t *testing.T) {
 // nod pending prints a list of several pages under one header, with each request once.
 func TestALongListOfPendingRequests(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestListingAndShowingByCommand lists fewer requests")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	const n = 501 // one more than a page
 	ada := env.Agent("ada")

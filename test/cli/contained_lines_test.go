@@ -25,6 +25,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
 )
 
 // The flag -lines sets the number of command lines of TestNoAllowedLineHarms; a full run has 20000. Each seed
@@ -53,6 +54,7 @@ const protectedText = "# as the user wrote it\n"
 // outside its project.
 func TestNoAllowedLineHarms(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestLinesThatRunUnaskedLeakNothing runs lines contained")
 	if level, why := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands: %v", why)
 	}

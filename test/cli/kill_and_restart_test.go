@@ -29,12 +29,7 @@ import (
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2
-	kills := 4
-	if *rig.Long {
-		kills = 25
-	} else {
-		t.Log("4 kills of each machine; -long runs 25")
-	}
+	kills := rig.Times(t, 2, 25)
 	for n := range machines {
 		t.Run(fmt.Sprint("machine ", n+1), func(t *testing.T) {
 			t.Parallel()

@@ -125,7 +125,7 @@ func (n *nodes) stepDowns() (stop func() int64) {
 // sometimes a withdrawal come at nearly the same time. Every party gets the one stored decision.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	t.Parallel()
-	requests := 150
+	requests := 80
 	switch {
 	case *rig.Long:
 		requests = 300
@@ -133,7 +133,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 		requests = 60
 		t.Log("-short: 60 requests; the winners are not checked, since under the race detector the clock may win every race")
 	default:
-		t.Log("150 requests; -long runs 300")
+		t.Log("80 requests; -long runs 300")
 	}
 	n := newNodes(t, rig.Everybody)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodbus/nod/test/internal/rig"
 	"github.com/stretchr/testify/require"
 )
 
@@ -17,6 +18,7 @@ import (
 // denied, and an earlier decision stays.
 func TestAClusterIsRestored(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAClusterLosesAServerAndAnEngine runs the same servers, and the tests of restore in test/engine restore one")
 	c := newCluster(t)
 	first, up := c.engine(3)
 	require.Contains(t, <-up, "an engine is up")

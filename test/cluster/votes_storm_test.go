@@ -21,10 +21,8 @@ import (
 // exactly two people, or stays pending with one vote.
 func TestVotesWhileTheLeaderChanges(t *testing.T) {
 	t.Parallel()
-	requests := 60
-	if testing.Short() {
-		requests = 20
-	}
+	rig.OnlyLong(t, "TestDecidingAtTheDeadlineWhileTheLeaderChanges is such a storm, and TestRacingVotesMakeOneDecision races votes")
+	const requests = 60
 	settings := strings.Replace(rig.Everybody, `"permissions": {`, `"permissions": {"confirm": [{"risk": "low", "votes": 2}], `, 1)
 	n := newNodes(t, settings)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
@@ -81,6 +79,7 @@ func TestVotesWhileTheLeaderChanges(t *testing.T) {
 // records keeps changing. Each step comes, and no step decides a request or changes its deadline.
 func TestEscalationsWhileTheLeaderChanges(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestDecidingAtTheDeadlineWhileTheLeaderChanges is such a storm")
 	settings := strings.Replace(rig.Everybody, `"approvers": {`, `"approvers": {"escalation": [{"risk": "low", "steps": [{"to": ["Ann"]}, {"to": ["Bob"], "after_seconds": 2}]}], `, 1)
 	n := newNodes(t, settings)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")

@@ -94,15 +94,15 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	t.Parallel()
 	const sessions = 20
-	requests, atOnce := 400, 100
+	requests, atOnce := 250, 100
 	switch {
 	case *rig.Long:
 		requests = 1000
 	case testing.Short():
-		requests, atOnce = 300, 30
-		t.Log("-short: 300 requests; the winners are not checked, since under the race detector the clock may win every race")
+		requests, atOnce = 150, 30
+		t.Log("-short: 150 requests; the winners are not checked, since under the race detector the clock may win every race")
 	default:
-		t.Log("400 requests; -long runs 1000")
+		t.Log("250 requests; -long runs 1000")
 	}
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")

@@ -65,6 +65,7 @@ func (a *app) ends(t *testing.T) (r result) {
 // and refusals, also if the app is killed or nod is restarted while the app waits.
 func TestClients(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnAgentOverHTTPOutlivesNod and the tests of the API make the same calls")
 	for _, c := range clientPrograms() {
 		t.Run(c.language, func(t *testing.T) {
 			t.Parallel()

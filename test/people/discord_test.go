@@ -135,6 +135,7 @@ func TestPairingOnDiscord(t *testing.T) {
 // submit does not count. The next press counts once.
 func TestAKilledWorkerOfDiscord(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestNoLiveButtonOutlivesAKilledWorker kills one of Telegram")
 	for point, fault := range map[string]discordtest.Fault{
 		"before the question is sent":   {Call: "create message"},
 		"before its handle is recorded": {Call: "create message", Done: true},

@@ -24,8 +24,8 @@ func TestKillNineOfAWorker(t *testing.T) {
 	t.Parallel()
 	prompts, kills := 1000, 5
 	if !*rig.Long {
-		prompts, kills = 80, 2
-		t.Log("80 prompts and 2 kills; -long runs 1000 and 5")
+		prompts, kills = 40, 2
+		t.Log("40 prompts and 2 kills; -long runs 1000 and 5")
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()

@@ -34,7 +34,7 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, phonesShown(1, 1))
 	ada := env.Agent("ada")
-	const questions = 150
+	questions := rig.Times(t, 80, 150)
 	for i := range questions {
 		ada.Asks(deployTo("S", fmt.Sprintf("q-%03d", i)))
 	}

@@ -134,6 +134,7 @@ func TestPairingOnSlack(t *testing.T) {
 // question. Only the message whose handle is stored has buttons, and the answer counts once.
 func TestAKilledWorkerOfSlack(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestNoLiveButtonOutlivesAKilledWorker kills one of Telegram")
 	for point, c := range map[string]struct {
 		fault     slacktest.Fault
 		questions int

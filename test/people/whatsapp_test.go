@@ -124,6 +124,7 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 // the outcome as reply.
 func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestNoLiveButtonOutlivesAKilledWorker kills one of Telegram")
 	for point, c := range map[string]struct {
 		fault     whatsapptest.Fault
 		questions int

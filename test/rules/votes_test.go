@@ -102,10 +102,7 @@ func TestRacingVotesMakeOneDecision(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
 	ada := env.Agent("ada")
-	rounds := 60
-	if testing.Short() {
-		rounds = 15
-	}
+	rounds := rig.Times(t, 20, 60)
 	outcomes := map[schemas.Outcome]int{}
 	for i := range rounds {
 		q := ada.Asks(rig.Deploy("S", fmt.Sprint(i)))

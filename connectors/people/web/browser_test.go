@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ var (
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait for pages and deadlines, so many can run at a time
+	debug.SetGCPercent(400)            // a nod in a test has little memory, and would collect garbage often
 	flag.Parse()
 	code := m.Run()
 	for _, b := range []*browser{headless, whole} {
@@ -74,7 +76,8 @@ func (b *browser) running(t *testing.T) context.Context {
 	path := b.program(t)
 	b.start.Do(func() {
 		alloc, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.NoSandbox, // the sandbox does not work for root; the browser visits only pages of the tests
+			chromedp.ExecPath(path), chromedp.NoSandbox, // root cannot use the sandbox; the browser visits only pages of the tests
+			chromedp.Flag("renderer-process-limit", "1"), // a new process for each window would need more CPU time than its page
 			chromedp.WSURLReadTimeout(time.Minute))...)
 		ctx, cancel := chromedp.NewContext(alloc)
 		b.ctx, b.close = ctx, func() { cancel(); end() }
@@ -125,8 +128,8 @@ func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {
 func (p *page) sees(expr string) {
 	p.t.Helper()
 	look := "(async () => {" +
-		"for (const end = Date.now() + 2000; Date.now() < end; await new Promise((next) => setTimeout(next, 15)))" +
-		" try { if (" + expr + ") return true } catch {}" + // expr throws an error while an element in it does not exist
+		"for (const end = Date.now() + 2000; Date.now() < end; await new Promise((next) => setTimeout(next, 50)))" +
+		" try { if (" + expr + ") return true } catch {}" + // expr throws while one of its elements does not exist
 		"return false })()"
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool](look, chromedp.EvalAwaitPromise))

@@ -41,6 +41,7 @@ func TestFreezeOnThePage(t *testing.T) {
 // The page of a session can freeze only that session or its agent.
 func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestFreezeOnThePage freezes all")
 	r := start(t)
 	mine, other := r.asks("S", "one", `{}`), r.asks("T", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
@@ -105,6 +106,7 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 // The text of the error has no influence.
 func TestTheCodeWordOfAThawIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheCodeWordOfARequestIsNotFoundInAText is the same for a request")
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 1024, 768)
 	p.freezeSays("Freeze")

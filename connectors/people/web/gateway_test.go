@@ -330,15 +330,23 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 // flag.
 var long = flag.Bool("long", false, "run the tests in their long form")
 
+// onlyLong skips a test without -long. The reason names the shorter test of the same code.
+func onlyLong(t *testing.T, why string) {
+	t.Helper()
+	if !*long {
+		t.Skip("left out: " + why + "; -long runs it, as in .ci/run")
+	}
+}
+
 // Clients connect and disconnect while many requests arrive and are decided. The gateway sends each
 // client each request once as pending, and then once as ended.
 func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	t.Parallel()
-	n, clients := 200, 8
+	n, clients := 100, 4
 	if *long {
 		n, clients = 1000, 20
 	} else {
-		t.Log("200 requests and 8 clients; -long runs 1000 and 20")
+		t.Log("100 requests and 4 clients; -long runs 1000 and 20")
 	}
 	r := start(t)
 	session := r.login("ann")

@@ -30,7 +30,7 @@ func (p *page) presses(key string) {
 func TestEachRequestTakesOneKey(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	n := 10
+	n := 6
 	if *long {
 		n = 30
 	}

@@ -60,7 +60,7 @@ func TestAPersonLogsInAtTheIssuer(t *testing.T) {
 func TestForgedLoginsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := startCompany(t)
-	other := newIssuer(t)
+	other := newIssuer(t, newIssuerKey)
 	unsigned := func(claims map[string]any) string {
 		data, _ := json.Marshal(claims)
 		enc := base64.RawURLEncoding.EncodeToString

@@ -47,8 +47,13 @@ type testIssuer struct {
 	redirectURI string
 }
 
-func newIssuer(t *testing.T) *testIssuer {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+// issuerKey returns the key that most issuers share, because a key takes long to make.
+var issuerKey = sync.OnceValues(newIssuerKey)
+
+func newIssuerKey() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
+
+func newIssuer(t *testing.T, makeKey func() (*rsa.PrivateKey, error)) *testIssuer {
+	key, err := makeKey()
 	require.NoError(t, err)
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil)
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ type company struct {
 
 func startCompany(t *testing.T) *company {
 	t.Helper()
-	c := &company{rig: start(t), issuer: newIssuer(t)}
+	c := &company{rig: start(t), issuer: newIssuer(t, issuerKey)}
 	c.applies("", "")
 	c.JSONEq(`{"label":"Acme"}`, c.does("GET", "/login/oidc", "").body, "the inbox of nod itself offers the login")
 	c.rig = c.oidcGateway(0, 0)

@@ -152,6 +152,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 // After an outage, a session's page shows the current state.
 func TestASessionsPageComesBackAfterARestart(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestThePageComesBackAfterARestart is the same for the list")
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{"to":"production"}`)

@@ -30,13 +30,11 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	p.Equal("History", value[string](p, "document.querySelector('nav [aria-current=page]').innerText"))
 }
 
-// The page can show and answer requests even if many are pending: 150, or 500 with -long.
+// The page can show and answer requests even if 500 are pending.
 func TestHundredsPending(t *testing.T) {
 	t.Parallel()
-	n := 150
-	if *long {
-		n = 500
-	}
+	onlyLong(t, "TestManyRows lists 200 requests")
+	n := 500
 	r := start(t)
 	r.pours(n, `{"text":"`+strings.Repeat("x", 2000)+`"}`)()
 	p := r.visits("ann", 1024, 768)

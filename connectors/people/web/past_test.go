@@ -84,6 +84,7 @@ func TestTheHistoryGoesBackAsFarAsTheLog(t *testing.T) {
 // in their places. If reading fails, the page says so, and the user can try again.
 func TestASearchGoesBackThroughTheLog(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryGoesBackAsFarAsTheLog reads the same rows")
 	r, s := startStandIn(t)
 	var empty [][]schemas.LoggedRequest
 	for range 130 { // more pages than the page reads by itself, which are five replies of 20 pages
@@ -121,6 +122,7 @@ func TestASearchGoesBackThroughTheLog(t *testing.T) {
 // Older rows come below the list, whose rows do not move.
 func TestOlderRowsDoNotMoveTheList(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryGoesBackAsFarAsTheLog reads the same rows")
 	r, s := startStandIn(t)
 	var days [][]schemas.LoggedRequest
 	for i := range 30 {
@@ -165,6 +167,7 @@ func TestAnEmptyHistorySaysWhatThereIs(t *testing.T) {
 // that is only in the log, it does so by itself.
 func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryGoesBackAsFarAsTheLog reads the same rows")
 	r, s := startStandIn(t)
 	p := deploy("old", "recent", `{}`)
 	p.CreatedAt = time.Now().UTC()

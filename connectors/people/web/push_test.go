@@ -160,6 +160,7 @@ func (p *page) installs(service *pushService) {
 
 func TestTheInstalledPageNotifies(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "it starts a full browser, and TestAPushContainsNothingOfTheRequest checks the pushes")
 	r, service, dir := start(t), newPushService(t), t.TempDir()
 	g := r.pushes(service, dir)
 	p := g.visitsIn(whole, "ann", 390, 844)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 
 	"github.com/nodbus/nod/internal/testprogram"
@@ -19,17 +20,33 @@ var Binary string
 // Long is the flag -long, which runs the storms in their long form, as .ci/run does.
 var Long = flag.Bool("long", false, "run the storms in their long form")
 
-// Main runs a package's tests. Up to 16 tests run in parallel, or as many as the flag -parallel says.
+// OnlyLong skips a test without -long. The reason names the shorter test of the same code.
+func OnlyLong(t *testing.T, why string) {
+	t.Helper()
+	if !*Long {
+		t.Skip("left out: " + why + "; -long runs it, as in .ci/run")
+	}
+}
+
+// Times returns how often a test does something: usual times, or more often with -long.
+func Times(t *testing.T, usual, long int) int {
+	t.Helper()
+	if *Long {
+		return long
+	}
+	t.Logf("%d times; -long: %d", usual, long)
+	return usual
+}
+
+// Main runs a package's tests, up to 16 parallel ones at a time, or as many as the flag -parallel says.
 func Main(m *testing.M) {
-	_ = flag.Set("test.parallel", "16") // tests wait for deadlines more than they use a CPU
-	flag.Parse()
+	prepare()
 	os.Exit(m.Run())
 }
 
 // MainWithNod is like Main, for tests that run nod as a process. It first builds nod.
 func MainWithNod(m *testing.M) {
-	_ = flag.Set("test.parallel", "16")
-	flag.Parse()
+	prepare()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "nod-test-")
 		if err != nil {
@@ -44,4 +61,13 @@ func MainWithNod(m *testing.M) {
 		}
 		return m.Run()
 	}())
+}
+
+func prepare() {
+	_ = flag.Set("test.parallel", "16") // the tests wait for deadlines more than they use a CPU
+	flag.Parse()
+	// A nod in a test has little memory, and would collect garbage often.
+	const percent = 400
+	debug.SetGCPercent(percent)
+	_ = os.Setenv("GOGC", fmt.Sprint(percent)) // for the processes that the tests start; Setenv cannot fail for this name
 }
