@@ -49,6 +49,10 @@ func gates() map[string]gate {
 			"qwen-code", `{"hook_event_name":"PreToolUse","tool_use_id":"ID",` + strings.Replace(shell, "Bash", "run_shell_command", 1) + `}`,
 			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,
 		},
+		"droid PreToolUse": {
+			"droid", `{"hook_event_name":"PreToolUse","permission_mode":"auto-low",` + strings.Replace(shell, "Bash", "Execute", 1) + `}`,
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,
+		},
 		"pi PreToolUse": {
 			"pi", `{"hook_event_name":"PreToolUse","tool_use_id":"ID",` + strings.Replace(shell, "Bash", "bash", 1) + `}`,
 			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,

@@ -28,7 +28,7 @@ type Host struct {
 
 // Hosts returns the hosts that nod supports.
 func Hosts() []Host {
-	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), Pi(), OpenClaw()}
+	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), Droid(), Pi(), OpenClaw()}
 }
 
 // Dialect is the input and output format of one host's hooks.
@@ -164,6 +164,11 @@ type Setup struct {
 	Denied  string
 	Matcher string // the matcher of a hook that runs for all tools
 	Off     string // the top-level setting that, if true, turns all hooks off
+	// Bare is true if the events are members of a file with File's name, and not of an object "hooks" in it.
+	Bare bool
+	// Others are other files with hooks, relative to the settings directory. At each event, the host runs only
+	// the hooks of the first of File and these files that has any.
+	Others []string
 	// Flat is true if an event holds a list of hooks instead of groups of hooks.
 	Flat bool
 	// CommandField and TimeoutField are the names of a hook's fields; "command" and "timeout" if

@@ -73,6 +73,9 @@ func Install(host Host, o InstallOptions) (Change, error) {
 			}
 		}
 	} else {
+		if err := checkOthers(doc, host); err != nil {
+			return Change{}, err
+		}
 		change.EmptyHooks = doc.hasEmptyHooks()
 		if err := install(doc, host, o); err != nil {
 			return Change{}, err

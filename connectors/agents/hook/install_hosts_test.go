@@ -130,6 +130,10 @@ func TestInstallForEachHost(t *testing.T) {
 			`{"hooks":{"PreToolUse":` + gate("qwen-code", "86400000") + signals("qwen-code", "10000", "SessionEnd") + `}}`,
 			`{"hooks":{"PreToolUse":` + gate("qwen-code", "86400000") + signals("qwen-code", "10000", "SessionEnd") + `}}`,
 		},
+		"droid": {
+			`{"PreToolUse":` + gate("droid", "86400") + signals("droid", "10", "SessionEnd") + `}`,
+			`{"PreToolUse":` + gate("droid", "86400") + signals("droid", "10", "SessionEnd") + `}`,
+		},
 		"cursor": {
 			`{"version":1,"hooks":{"preToolUse":[` + cursorHook + `],"sessionEnd":[` + cursorSignal + `]}}`,
 			`{"version":1,"hooks":{"preToolUse":[` + cursorHook + `],"sessionEnd":[` + cursorSignal + `]}}`,
@@ -142,7 +146,7 @@ func TestInstallForEachHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host := hostNamed(t, name)
 			for strict, want := range map[bool]string{false: c.plain, true: c.strict} {
-				path := filepath.Join(t.TempDir(), "new", "settings.json")
+				path := filepath.Join(t.TempDir(), "new", filepath.Base(host.Setup.File))
 				o := hook.InstallOptions{Strict: strict}
 				first := installedFor(t, host, path, o)
 				assert.True(t, first.Changed())
@@ -220,6 +224,7 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 		"codex":     {".codex/hooks.json", ".codex/hooks.json", "CODEX_HOME", "hooks.json"},
 		"gemini":    {".gemini/settings.json", ".gemini/settings.json", "", ""},
 		"qwen-code": {".qwen/settings.json", ".qwen/settings.json", "", ""},
+		"droid":     {".factory/hooks.json", ".factory/hooks.json", "", ""},
 		"cursor":    {".cursor/hooks.json", ".cursor/hooks.json", "", ""},
 		"copilot":   {".copilot/hooks/nod.json", ".github/hooks/nod.json", "COPILOT_HOME", "hooks/nod.json"},
 	} {
