@@ -68,7 +68,9 @@ func TestInstallTurnsOffNoHooksOfDroid(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.NoError(t, hook.Droid().OffBy(path))
+			problem, err := hook.Droid().OffBy(path)
+			require.NoError(t, err)
+			require.Empty(t, problem)
 			at, err := hook.Inspect(hook.Droid(), hook.InstallOptions{Settings: path})
 			require.NoError(t, err)
 			require.Len(t, at.All(), 2)

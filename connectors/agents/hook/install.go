@@ -73,8 +73,8 @@ func Install(host Host, o InstallOptions) (Change, error) {
 			}
 		}
 	} else {
-		if err := checkOthers(doc, host); err != nil {
-			return Change{}, err
+		if problem, err := checkOthers(doc, host); err != nil || problem != "" {
+			return Change{}, cmp.Or(err, errors.New(problem+"; nothing was changed"))
 		}
 		change.EmptyHooks = doc.hasEmptyHooks()
 		if err := install(doc, host, o); err != nil {

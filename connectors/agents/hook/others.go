@@ -16,25 +16,25 @@ func (s Setup) isBare(path string) bool {
 	return s.Bare && filepath.Base(path) == filepath.Base(s.File)
 }
 
-// OffBy returns an error if the host does not run nod's hooks in the settings file at path, because another
-// file has hooks; see Setup.Others.
-func (h Host) OffBy(path string) error {
+// OffBy returns the reason why the host does not run nod's hooks in the settings file at path, or "". The
+// reason is that another file has hooks; see Setup.Others.
+func (h Host) OffBy(path string) (problem string, err error) {
 	doc, err := readHooks(h, path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	return checkOthers(doc, h)
 }
 
-// checkOthers returns an error if nod's hooks in doc would turn off hooks of the user in a file of
+// checkOthers returns a problem if nod's hooks in doc would turn off hooks of the user in a file of
 // Setup.Others, or if such a file would turn off nod's hooks.
-func checkOthers(doc *document, host Host) error {
+func checkOthers(doc *document, host Host) (problem string, err error) {
 	names := append([]string{host.Setup.File}, host.Setup.Others...)
 	own := slices.IndexFunc(names, func(name string) bool {
 		return strings.HasSuffix(doc.path, string(filepath.Separator)+filepath.FromSlash(name))
 	})
 	if len(names) == 1 || own < 0 {
-		return nil
+		return "", nil
 	}
 	dir := strings.TrimSuffix(doc.path, filepath.FromSlash(names[own]))
 	for i, name := range names {
@@ -43,19 +43,19 @@ func checkOthers(doc *document, host Host) error {
 		}
 		other, err := readHooks(host, filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
-			return err
+			return "", err
 		}
 		for _, event := range host.Setup.Events {
 			switch {
 			case !other.hasForeign(event, host):
 			case i < own:
-				return fmt.Errorf("%s has hooks for %s, so that %s does not run those in %s: name it with --settings; nothing was changed", other.path, event, host.Agent, doc.path)
+				return fmt.Sprintf("%s has hooks for %s, so that %s does not run those in %s: install into that file, with --settings", other.path, event, host.Agent, doc.path), nil
 			case !doc.hasForeign(event, host):
-				return fmt.Errorf("%s has hooks for %s, which %s would no longer run beside nod's: move them into %s first; nothing was changed", other.path, event, host.Agent, doc.path)
+				return fmt.Sprintf("%s has hooks for %s, which %s does not run beside nod's: move them into %s", other.path, event, host.Agent, doc.path), nil
 			}
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // readHooks parses a settings file. A missing file counts as an empty object.

@@ -16,8 +16,8 @@ import (
 func TestAgentsThatNoHookGates(t *testing.T) {
 	h := newHome(t)
 	assert.Empty(t, ungated())
-	h.program("droid", "0.225.1")
-	says(t, ungated(), Note, "Factory droid is on this machine, and no hook of nod gates it: put nod mcp gate before its MCP servers")
+	h.program("auggie", "1.0.0")
+	says(t, ungated(), Note, "Auggie is on this machine, and no hook of nod gates it: put nod mcp gate before its MCP servers")
 	require.NoError(t, os.Mkdir(filepath.Join(h.dir, ".cursor"), 0o700))
 	assert.Len(t, ungated(), 1)
 	h.install(hook.ClaudeCode(), hook.InstallOptions{Program: h.program("nod", "")})
