@@ -23,12 +23,13 @@ type Host struct {
 	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
+	Traces  []string // directories in the user's home that show that the host is installed; Setup.Dir if nil
 	Tested  []string // versions tested with nod, oldest first; empty if nod only follows the host's documents
 }
 
 // Hosts returns the hosts that nod supports.
 func Hosts() []Host {
-	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), Droid(), Pi(), OpenClaw()}
+	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), VSCode(), Droid(), Pi(), OpenClaw()}
 }
 
 // Dialect is the input and output format of one host's hooks.
