@@ -30,6 +30,7 @@ func (n *tally) Ask(_ context.Context, r schemas.Request) (schemas.Decision, err
 	if json.Unmarshal(r.ActionDetails, &fields) == nil && fields["ok"] != nil && fields["cwd, in the input"] == nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
+		delete(fields, "beside the arguments") // callsIn reads the arguments alone
 		n.allowed[strings.TrimPrefix(r.ToolName, "mcp__fs__")+" "+sorted(fields)]++
 		d.Outcome = schemas.Allowed
 	}
