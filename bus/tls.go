@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // tlsName is the name in the certificate of every embedded server, whatever the server's address is. The
@@ -38,7 +39,7 @@ func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pe
 // invited, or if other machines could reach the address host.
 func speaksTLS(dataDir, host string) bool {
 	_, err := os.Stat(caPath(dataDir))
-	return !onThisMachine(host) || !errors.Is(err, fs.ErrNotExist)
+	return !loopback.Is(host) || !errors.Is(err, fs.ErrNotExist)
 }
 
 // authority returns the data directory's own certificate authority, and makes a missing one. One file has

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // tokenLogin returns the options with which an agent connects by the token in a file. Each connection
@@ -45,7 +45,7 @@ func (c *Conn) tokenLogin(o Options) ([]nats.Option, error) {
 	}
 	for _, address := range strings.Split(o.URL, ",") {
 		at, err := url.Parse(strings.TrimSpace(address))
-		if err != nil || !onThisMachine(at.Hostname()) {
+		if err != nil || !loopback.Is(at.Hostname()) {
 			return append(login, nats.Secure()), nil
 		}
 	}
@@ -59,12 +59,6 @@ const tokenRetryMax = 5 * time.Second
 func tokenRetry(tries int) time.Duration {
 	wait := min(200*time.Millisecond<<min(tries, 10), tokenRetryMax)
 	return wait/2 + rand.N(wait/2)
-}
-
-// onThisMachine reports whether host is localhost or a loopback address.
-func onThisMachine(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func readToken(path string) (string, error) {

@@ -5,12 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // MaxLoginAge is the age from which on a Login no longer counts. The connector then asks the issuer
@@ -234,7 +235,7 @@ func (s *Settings) checkLogins() error {
 			return invalid("connectors.web.public_url", "is missing; the issuer of connectors.web.oidc sends people back to it")
 		case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Contains(o.Issuer, "|"):
 			return invalid(at+".issuer", "%s is not the address of an issuer, such as https://login.example.com", quote(o.Issuer))
-		case u.Scheme != "https" && !loopbackHost(u.Hostname()):
+		case u.Scheme != "https" && !loopback.Is(u.Hostname()):
 			return invalid(at+".issuer", "must begin with https://")
 		case o.ClientSecretEnv != "" && o.ClientSecretFile != "":
 			return invalid(at, "name client_secret_env or client_secret_file, not both")
@@ -260,9 +261,4 @@ func (s *Settings) checkLogins() error {
 		}
 	}
 	return nil
-}
-
-func loopbackHost(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }

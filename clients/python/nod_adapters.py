@@ -33,9 +33,10 @@ def pydantic_ai_tool(nod: Nod, tool: Callable[..., Any], *, name: str | None = N
         bound = signature.bind(*args, **kwargs)
         (first, context), *rest = bound.arguments.items()
         result = await _ask(nod, name or tool.__name__, dict(rest), context.tool_call_id, fields)
-        if not _runs(result):
+        input = _runs_with(result)
+        if input is None:
             return result.message
-        done = tool(**{first: context, **result.input})
+        done = tool(**{first: context, **input})
         return await done if inspect.isawaitable(done) else done
 
     return asks
@@ -48,11 +49,12 @@ def langchain_tool_call(nod: Nod, **fields: Any) -> Callable[[Any, Callable[[Any
     def asks(request: Any, handler: Callable[[Any], Any]) -> Any:
         call = request.tool_call
         result = nod.ask(Call(tool_name=call["name"], input=call["args"], tool_call_id=call["id"], **fields))
-        if not _runs(result):
+        input = _runs_with(result)
+        if input is None:
             from langchain_core.messages import ToolMessage
 
             return ToolMessage(content=result.message, name=call["name"], tool_call_id=call["id"], status="error")
-        return handler(request.override(tool_call={**call, "args": result.input}))
+        return handler(request.override(tool_call={**call, "args": input}))
 
     return asks
 
@@ -63,9 +65,10 @@ def openai_agents_tool(nod: Nod, tool: Any, **fields: Any) -> Any:
 
     async def asks(context: Any, arguments: str) -> Any:
         result = await _ask(nod, tool.name, json.loads(arguments or "{}"), context.tool_call_id, fields)
-        if not _runs(result):
+        input = _runs_with(result)
+        if input is None:
             return result.message
-        return await tool.on_invoke_tool(context, json.dumps(result.input))
+        return await tool.on_invoke_tool(context, json.dumps(input))
 
     guarded.on_invoke_tool = asks
     return guarded
@@ -77,10 +80,11 @@ def adk_before_tool(nod: Nod, **fields: Any) -> Callable[..., Awaitable[dict[str
 
     async def before_tool(tool: Any, args: dict[str, Any], tool_context: Any) -> dict[str, Any] | None:
         result = await _ask(nod, tool.name, args, tool_context.function_call_id, fields)
-        if not _runs(result):
+        input = _runs_with(result)
+        if input is None:
             return {"error": result.message}
         args.clear()
-        args.update(result.input)
+        args.update(input)
         return None
 
     return before_tool
@@ -91,5 +95,6 @@ async def _ask(nod: Nod, name: str, input: dict[str, Any], id: str | None, field
     return await asyncio.to_thread(nod.ask, Call(tool_name=name, input=input, tool_call_id=id, **fields))
 
 
-def _runs(result: Result) -> bool:
-    return result.allowed and result.input is not None
+def _runs_with(result: Result) -> dict[str, Any] | None:
+    """Returns the input with which the tool may run, or None if it must not run."""
+    return result.input if result.allowed else None

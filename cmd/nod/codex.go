@@ -35,7 +35,7 @@ func (c *codexAppServerCmd) Run(e *env) error {
 	asker := &lateAsker{env: e}
 	defer asker.close()
 	code, err := codex.Run(ctx, args, e.stdin, e.stdout, e.stderr, asker, codex.Options{
-		Deny: c.OnUnavailable == string(hook.UnavailableDeny), Host: hostname, User: name, Log: e.log,
+		Deny: c.OnUnavailable == string(hook.UnavailableDeny), Waits: e.waits(false), Host: hostname, User: name, Log: e.log,
 	})
 	if err == nil && code != exitOK {
 		return exit(code)

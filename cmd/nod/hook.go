@@ -35,7 +35,7 @@ func hostNamed(name string) (hook.Host, error) {
 }
 
 type hookCmd struct {
-	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot, qwen-code, cursor or pi."`
+	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot, qwen-code, cursor, vscode, droid, pi or openclaw."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
 	ChangesInput  bool          `name:"changes-input" hidden:"" help:"The agent program is of a version that runs changed inputs (nod install writes this)."`
 	ApprovedOnly  bool          `name:"approved-only" hidden:"" help:"Ask nod only about calls that a person may have approved (nod install writes this)."`

@@ -18,7 +18,7 @@ import (
 )
 
 type installCmd struct {
-	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot, qwen-code, cursor, pi, openclaw, opencode or kilo; or mcp or acp, for a host whose settings list such programs; or mcp-gate, for the MCP servers in a client's settings."`
+	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot, qwen-code, cursor, vscode, droid, pi, openclaw, opencode or kilo; or mcp or acp, for a host whose settings list such programs; or mcp-gate, for the MCP servers in a client's settings."`
 	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, after --."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
@@ -81,7 +81,7 @@ func isStrict(host hook.Host, path string) bool {
 // host would allow by itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.Pi().Name, hook.OpenClaw().Name: // each of these hosts has only one kind of hook, and calls it for every tool call
+	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.VSCode().Name, hook.Droid().Name, hook.Pi().Name, hook.OpenClaw().Name: // these programs have only one kind of hook, and call it for every tool call
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict

@@ -34,7 +34,7 @@ func notesOfRuns(dataDir string) held.Notes {
 // reviewKilled reviews the changes of this machine's contained commands whose nod was killed, and moves
 // away files that other programs would obey. It logs failures, and the next call tries again.
 func (e *env) reviewKilled(dataDir string) {
-	err := notesOfRuns(dataDir).Sweep(func(note []byte) error {
+	err := notesOfRuns(dataDir).Sweep(func(note []byte, _ bool) error {
 		project, r, err := contain.ReviewKilled(note, secrets.Compile().Listed, secrets.CompileProtected().Has)
 		if errors.Is(err, contain.ErrDamaged) {
 			e.log.Warn("the changes of a contained command that ran at a power cut cannot be reviewed: look for files in its project that you did not make, such as .envrc, .claude or .vscode", "error", err)

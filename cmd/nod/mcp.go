@@ -39,7 +39,7 @@ func (c *mcpServeCmd) Run(e *env) error {
 	}
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
-	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Version: version(), Log: e.log}
+	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Waits: e.waits(true), Version: version(), Log: e.log}
 	o.Host, _ = os.Hostname() // the host name is only shown to people
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username

@@ -92,7 +92,7 @@ func (c *mcpGateCmd) server() ([]string, error) {
 }
 
 func (c *mcpGateCmd) options(e *env, args []string) (o mcpgate.Options, err error) {
-	o = mcpgate.Options{Name: c.Name, Server: schemas.ShellLine(args), Session: c.Session, Project: c.Project, Log: e.log}
+	o = mcpgate.Options{Name: c.Name, Server: schemas.ShellLine(args), Session: c.Session, Project: c.Project, Waits: e.waits(false), Log: e.log}
 	if u, err := url.Parse(c.Upstream); err == nil && c.Upstream != "" {
 		o.Server = u.Scheme + "://" + u.Host + u.Path // the query may contain a key
 	}

@@ -94,7 +94,7 @@ type setupChanges struct {
 func (c *setupCmd) changes(e *env) *setupChanges {
 	all := &setupChanges{}
 	for _, host := range hook.Hosts() {
-		if host.Present() {
+		if host.Present() && host.Name != hook.VSCode().Name { // its hook asks about every call, and Copilot CLI would run it too
 			all.agents = append(all.agents, c.agent(e, host).listed())
 		}
 	}

@@ -1,6 +1,10 @@
 package agents
 
-import "github.com/nodbus/nod/schemas"
+import (
+	"context"
+
+	"github.com/nodbus/nod/schemas"
+)
 
 // Waits records that this process waits for a decision about a request, so that nod can withdraw the request
 // if the process dies. unregister ends the record. A nil Waits records nothing.
@@ -18,4 +22,15 @@ func (w Waits) Register(r *schemas.Request, failed func(error)) (unregister func
 		return func() {}
 	}
 	return unregister
+}
+
+// AskAnew calls ask with r. If r.Rejoin is set and r was withdrawn when an earlier process ended, the agent
+// has made the same call again. AskAnew then gives r a new id, and calls ask once more.
+func AskAnew(ctx context.Context, r *schemas.Request, ask func(context.Context, *schemas.Request) (schemas.Decision, error)) (schemas.Decision, error) {
+	d, err := ask(ctx, r)
+	if err == nil && r.Rejoin && d.Outcome == schemas.Withdrawn && ctx.Err() == nil {
+		r.PendingID = NewID()
+		d, err = ask(ctx, r)
+	}
+	return d, err
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // Hook is the server of a webhook, which another service calls, such as a chat service with a person's
@@ -31,7 +33,7 @@ func (h *Hook) Check() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s.listen: it must be HOST:PORT, such as 127.0.0.1:4281", h.Setting)
-	case h.TLS == nil && !Loopback(host):
+	case h.TLS == nil && !loopback.Is(host):
 		return fmt.Errorf("%s.listen: without cert_file and key_file it must be a loopback address, such as 127.0.0.1:4281, with a reverse proxy in front of it", h.Setting)
 	}
 	return nil

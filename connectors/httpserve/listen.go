@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // Listen describes the address of a server and the protection of its connections.
@@ -79,12 +80,12 @@ func (l Listen) check(s Server, host string) (public *url.URL, err error) {
 		if public, err = url.Parse(l.PublicURL); err != nil || public.Host == "" || strings.Trim(public.Path, "/") != "" {
 			return nil, fmt.Errorf("%s is %q: use the address alone, such as https://nod.example.com", s.PublicURL, l.PublicURL)
 		}
-		if public.Scheme != "https" && !Loopback(public.Hostname()) {
+		if public.Scheme != "https" && !loopback.Is(public.Hostname()) {
 			return nil, fmt.Errorf("%s is %q: it must begin with https://", s.PublicURL, l.PublicURL)
 		}
 	}
 	switch {
-	case Loopback(host):
+	case loopback.Is(host):
 		return public, nil
 	case l.TLSCert == "" && !l.BehindProxy:
 		return nil, fmt.Errorf("%s would listen on %s without TLS, and everybody on the network could read its traffic: give --http-cert and --http-key, or --behind-proxy if a proxy in front of it speaks TLS", s.Name, l.Addr)
@@ -100,7 +101,7 @@ func (l Listen) address(public *url.URL, port int, host string) Address {
 	if l.TLSCert != "" {
 		scheme = "https://"
 	}
-	if Loopback(host) {
+	if loopback.Is(host) {
 		for _, name := range []string{host, "127.0.0.1", "localhost", "::1"} {
 			at := net.JoinHostPort(name, strconv.Itoa(port))
 			a.hosts, a.Origins = append(a.hosts, at), append(a.Origins, scheme+at)
@@ -134,13 +135,4 @@ func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 // another name, because a web page may have made its own host name resolve to this machine (DNS rebinding).
 func (a Address) Answers(host string) bool {
 	return slices.ContainsFunc(a.hosts, func(h string) bool { return strings.EqualFold(h, host) })
-}
-
-// Loopback reports whether host is localhost or a loopback address.
-func Loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }

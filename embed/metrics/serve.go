@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/nodbus/nod/bus"
-	"github.com/nodbus/nod/connectors/httpserve"
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 const (
@@ -58,8 +58,8 @@ func Serve(m *Metrics, addr string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics on %s: %w: name another address with --metrics", addr, err)
 	}
-	host, _, _ := net.SplitHostPort(listener.Addr().String()) // the address of a listener always has a host and a port
-	s := &Server{metrics: m, addr: listener.Addr().String(), local: httpserve.Loopback(host), served: make(chan struct{}), log: log}
+	host, _, _ := net.SplitHostPort(listener.Addr().String()) // an address of a listener always has a host and a port
+	s := &Server{metrics: m, addr: listener.Addr().String(), local: loopback.Is(host), served: make(chan struct{}), log: log}
 	m.registry.MustRegister(collector{s})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
@@ -83,7 +83,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		if err != nil {
 			host = r.Host
 		}
-		if s.local && !httpserve.Loopback(host) {
+		if s.local && !loopback.Is(host) {
 			http.Error(w, "this server answers on a loopback address only", http.StatusForbidden)
 			return
 		}

@@ -100,6 +100,11 @@ func printRigs() []printRig {
 		}, func(x *machine, program string) *exec.Cmd {
 			return x.copilot(program, "-p", "go on", "--allow-all-tools")
 		}},
+		{hook.Droid(), droidPackage, droidShell, func(x *machine, _ string) {
+			x.does("install", "droid")
+		}, func(x *machine, program string) *exec.Cmd {
+			return x.droid(program)
+		}},
 		{hook.Pi(), piPackage, piShell, func(x *machine, _ string) {
 			x.does("install", "pi")
 		}, func(x *machine, program string) *exec.Cmd {
@@ -213,7 +218,7 @@ func ways() []way {
 	var all []way
 	reads := map[string]func(string) call{
 		"claude-code": readBy("Read", "file_path"), "gemini": readBy("read_file", "file_path"), "qwen-code": readBy("read_file", "file_path"),
-		"copilot": readBy("view", "path"), "pi": readBy("read", "path"), "openclaw": readBy("read", "path"),
+		"copilot": readBy("view", "path"), "droid": readBy("Read", "file_path"), "pi": readBy("read", "path"), "openclaw": readBy("read", "path"),
 	}
 	for _, r := range printRigs() {
 		title := r.host.Agent + ", `nod install " + r.host.Name + "`"

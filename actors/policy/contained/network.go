@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // endpoint returns the network permission for the host of a URL.
@@ -267,7 +268,7 @@ func (c *command) reaches(t shell.Term) {
 		return
 	}
 	addr, err := netip.ParseAddr(u.Hostname())
-	switch local := u.Hostname() == "localhost" || err == nil && (addr.IsLoopback() || addr.IsUnspecified()); {
+	switch local := loopback.Is(u.Hostname()) || err == nil && addr.IsUnspecified(); {
 	case local && c.script.Background:
 	case local:
 		c.refuse("reaches a server of this machine, which a contained command cannot")

@@ -194,8 +194,11 @@ func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	}
 	bases, known := r.bases(loc, allow)
 	all := loc.Resolve(p)
-	if !known || len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return !allow && r.matchesEnd(p)
+	case !known:
+		return !allow && slices.ContainsFunc(all, r.matchesFromSome)
 	}
 	for _, full := range all {
 		covers := func(base string) bool { return r.matchesFrom(base, full, allow) }
@@ -214,6 +217,18 @@ func (r *Rule) matchesFrom(base, p string, allow bool) bool {
 		return false
 	}
 	return r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
+}
+
+// matchesFromSome reports whether a deny or ask rule matches the full path p if the rule's pattern begins in
+// some directory above p.
+func (r *Rule) matchesFromSome(p string) bool {
+	segs := strings.Split(strings.Trim(p, "/"), "/")
+	for i := range segs {
+		if r.segments(segs[i:], false) {
+			return true
+		}
+	}
+	return false
 }
 
 // MayLieBelow reports whether files that the rule covers may exist below p.
@@ -247,7 +262,7 @@ func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	return true
 }
 
-// matchesEnd reports whether the rule may match p in an unknown directory.
+// matchesEnd reports whether the rule may match p, a relative path in an unknown directory.
 func (r *Rule) matchesEnd(p string) bool {
 	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }

@@ -90,6 +90,7 @@ var shellFields = map[string]bool{
 	"dir_path": true, "yield_time_ms": true, "max_output_tokens": true, "run_in_background": true, "is_background": true, "login": true,
 	"tty": true, "justification": true, "explanation": true, "initial_wait": true, "mode": true, "sessionId": true,
 	"title": true, "yieldMs": true, "background": true, "timeoutSeconds": true, "pty": true,
+	"fireAndForget": true, "riskLevel": true, "riskLevelReason": true, "summary": true,
 }
 
 // KeepsShell reports whether the command runs in a shell that the agent has used before. An

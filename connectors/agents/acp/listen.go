@@ -3,6 +3,8 @@ package acp
 import (
 	"fmt"
 	"net"
+
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // Listen listens on addr, HOST:PORT, for the HTTP endpoints of a stream. Unless remote is set, it
@@ -16,7 +18,7 @@ func Listen(addr string, remote bool) (net.Listener, error) {
 	if host == "" && !remote {
 		host = "127.0.0.1"
 	}
-	if ip := net.ParseIP(host); !remote && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !remote && !loopback.Is(host) {
 		return nil, fmt.Errorf("listen on %s: other machines could reach it over plain HTTP: use 127.0.0.1, or allow it with --remote", addr)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))

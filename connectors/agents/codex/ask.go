@@ -64,6 +64,10 @@ func (s *sidecar) intercept(a *ask) {
 // askAndAnswer asks nod about an approval request and answers Codex, unless Codex no longer
 // waits for the answer.
 func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
+	unregister := s.opts.Waits.Register(r, func(err error) {
+		s.opts.Log.Warn("codex: if this program is killed, a request stays open until its deadline", "id", r.PendingID, "error", err)
+	})
+	defer unregister()
 	d, err := s.nod.Ask(ctx, *r)
 	if !s.take(a) { // Codex no longer waits and gets no answer, so that the call never runs
 		if err != nil || agents.Allows(*r, d) {
@@ -79,6 +83,7 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 		}
 		return
 	}
+	unregister() // before the answer: if this process is killed later, nod does not claim that the call never ran
 	s.answer(a, decisionOf(r, d))
 }
 

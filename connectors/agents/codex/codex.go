@@ -28,6 +28,7 @@ type Options struct {
 	// Deny makes the sidecar decline an approval request if nod is unavailable. If Deny is false, the
 	// sidecar passes the request to the client.
 	Deny       bool
+	Waits      agents.Waits // records that this process waits for a decision
 	Host, User string       // the names of the machine and its user, shown to people
 	Log        *slog.Logger // the log, which never contains the content of a request; nil discards it
 }

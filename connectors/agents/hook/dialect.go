@@ -23,12 +23,13 @@ type Host struct {
 	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
+	Traces  []string // directories in the user's home that show that the host is installed; Setup.Dir if nil
 	Tested  []string // versions tested with nod, oldest first; empty if nod only follows the host's documents
 }
 
 // Hosts returns the hosts that nod supports.
 func Hosts() []Host {
-	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), Pi(), OpenClaw()}
+	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), VSCode(), Droid(), Pi(), OpenClaw()}
 }
 
 // Dialect is the input and output format of one host's hooks.
@@ -174,6 +175,11 @@ type Setup struct {
 	Denied  string
 	Matcher string // the matcher of a hook that runs for all tools
 	Off     string // the top-level setting that, if true, turns all hooks off
+	// Bare is true if the events are members of a file with File's name, and not of an object "hooks" in it.
+	Bare bool
+	// Others are other files with hooks, relative to the settings directory. At each event, the host runs only
+	// the hooks of the first of File and these files that has any.
+	Others []string
 	// Flat is true if an event holds a list of hooks instead of groups of hooks.
 	Flat bool
 	// CommandField and TimeoutField are the names of a hook's fields; "command" and "timeout" if

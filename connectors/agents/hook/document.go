@@ -25,6 +25,7 @@ type document struct {
 	// other parts.
 	head, tail string
 	stale      bool
+	bare       bool // see Setup.Bare
 }
 
 // scriptBegin and scriptEnd enclose the settings in a Setup.Script.
@@ -40,7 +41,11 @@ var errForeignScript = errors.New("was not written by nod install")
 func openDocument(host Host, path string, data []byte) (*document, error) {
 	s := host.Setup
 	if s.Script == "" {
-		return parseDocument(path, data, s.Comments)
+		d, err := parseDocument(path, data, s.Comments)
+		if err == nil {
+			d.bare = s.isBare(path)
+		}
+		return d, err
 	}
 	head, tail, _ := strings.Cut(s.Script, scriptBegin+"{}"+scriptEnd)
 	settings, stale := []byte("{}"), false
@@ -227,23 +232,44 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	case hooks == nil:
 		return d.addMember(d.top, 1, "hooks", map[string][]any{event: {entry.listElement()}})
 	case groups == nil:
-		return d.addMember(hooks, 2, event, []any{entry.listElement()})
+		return d.addMember(hooks, d.depth(), event, []any{entry.listElement()})
 	}
-	return d.addElement(groups, 3, entry.listElement())
+	return d.addElement(groups, d.depth()+1, entry.listElement())
 }
 
-// find returns the object "hooks" of the file, and the list of hooks for event. A result is nil if it
-// is missing.
-func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
+// depth returns the depth of the events in the file.
+func (d *document) depth() int {
+	if d.bare {
+		return 1
+	}
+	return 2
+}
+
+// hooks returns the object with the events of the file, or nil if it is missing.
+func (d *document) hooks() (*hujson.Object, error) {
+	if d.bare {
+		return d.top, nil
+	}
 	i := agents.Member(d.top, "hooks")
 	if i < 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	hooks, ok := d.top.Members[i].Value.Value.(*hujson.Object)
 	if !ok {
-		return nil, nil, d.shapeError(d.top.Members[i].Value, `"hooks" is not an object`)
+		return nil, d.shapeError(d.top.Members[i].Value, `"hooks" is not an object`)
 	}
-	if i = agents.Member(hooks, event); i < 0 {
+	return hooks, nil
+}
+
+// find returns the object with the events of the file, and the list of hooks for event. A result is nil if
+// it is missing.
+func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
+	hooks, err := d.hooks()
+	if err != nil || hooks == nil {
+		return nil, nil, err
+	}
+	i := agents.Member(hooks, event)
+	if i < 0 {
 		return hooks, nil, nil
 	}
 	groups, ok := hooks.Members[i].Value.Value.(*hujson.Array)
@@ -317,24 +343,16 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 
 // hasEmptyHooks reports whether the file has a "hooks" object without members.
 func (d *document) hasEmptyHooks() bool {
-	i := agents.Member(d.top, "hooks")
-	if i < 0 {
-		return false
-	}
-	hooks, ok := d.top.Members[i].Value.Value.(*hujson.Object)
-	return ok && len(hooks.Members) == 0
+	hooks, err := d.hooks()
+	return err == nil && hooks != nil && !d.bare && len(hooks.Members) == 0
 }
 
 // removeHooks removes nod's hooks for every event, and each list that becomes empty. If the object
 // "hooks" becomes empty too, removeHooks removes that object unless keep is true. It reports
 // whether it removed any hook.
 func (d *document) removeHooks(names entryNames, ours func(string) bool, keep bool) (removed bool) {
-	h := agents.Member(d.top, "hooks")
-	if h < 0 {
-		return false
-	}
-	hooks, ok := d.top.Members[h].Value.Value.(*hujson.Object)
-	if !ok {
+	hooks, err := d.hooks()
+	if err != nil || hooks == nil {
 		return false
 	}
 	for i := 0; i < len(hooks.Members); i++ {
@@ -352,8 +370,8 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool, keep bo
 			i--
 		}
 	}
-	if removed && len(hooks.Members) == 0 && !keep {
-		removeMember(d.top, h)
+	if removed && len(hooks.Members) == 0 && !keep && !d.bare {
+		removeMember(d.top, agents.Member(d.top, "hooks"))
 	}
 	return removed
 }

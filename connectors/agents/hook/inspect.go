@@ -36,21 +36,27 @@ func (i Installed) Program() string {
 var firstWord = lazyregexp.New(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
 // Present reports whether the host is installed on this machine. It looks for the host's program in
-// PATH and for the host's settings directory (see Setup.DirEnv and Setup.Dir).
+// PATH and for the host's settings directory (see Setup.DirEnv and Setup.Dir) or Host.Traces.
 func (h Host) Present() bool {
 	if _, err := exec.LookPath(h.Program); err == nil {
 		return true
 	}
-	dir := os.Getenv(h.Setup.DirEnv)
-	if h.Setup.DirEnv == "" || dir == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return false
-		}
-		dir = filepath.Join(home, h.Setup.Dir)
+	isDir := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.IsDir()
 	}
-	info, err := os.Stat(dir)
-	return err == nil && info.IsDir()
+	if dir := os.Getenv(h.Setup.DirEnv); h.Setup.DirEnv != "" && dir != "" {
+		return isDir(dir)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return false
+	}
+	traces := h.Traces
+	if traces == nil {
+		traces = []string{h.Setup.Dir}
+	}
+	return slices.ContainsFunc(traces, func(dir string) bool { return isDir(filepath.Join(home, dir)) })
 }
 
 // Inspection describes nod's hooks in a host's settings file.

@@ -73,6 +73,9 @@ func Install(host Host, o InstallOptions) (Change, error) {
 			}
 		}
 	} else {
+		if problem, err := checkOthers(doc, host); err != nil || problem != "" {
+			return Change{}, cmp.Or(err, errors.New(problem+"; nothing was changed"))
+		}
 		change.EmptyHooks = doc.hasEmptyHooks()
 		if err := install(doc, host, o); err != nil {
 			return Change{}, err

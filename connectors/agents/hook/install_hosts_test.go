@@ -146,6 +146,8 @@ const copilotSignals = `,"userPromptSubmitted":[` + copilotSignal + `],"sessionE
 
 const cursorHook = `{"type":"command","command":"` + byShell + `/opt/nod/bin/nod hook cursor --host-timeout 86400s` + orBlock + `","timeout":86400,"failClosed":true}`
 
+const vsCodeHook = `{"type":"command","command":"` + byShell + `/opt/nod/bin/nod hook vscode --host-timeout 86400s` + orBlock + `","timeout":86400}`
+
 const cursorSignal = `{"type":"command","command":"/opt/nod/bin/nod hook cursor --host-timeout 86400s","timeout":10}`
 
 func TestInstallForEachHost(t *testing.T) {
@@ -166,6 +168,14 @@ func TestInstallForEachHost(t *testing.T) {
 			`{"hooks":{"PreToolUse":` + gate("qwen-code", "86400000") + signals("qwen-code", "10000", "SessionEnd") + `}}`,
 			`{"hooks":{"PreToolUse":` + gate("qwen-code", "86400000") + signals("qwen-code", "10000", "SessionEnd") + `}}`,
 		},
+		"vscode": {
+			`{"hooks":{"PreToolUse":[` + vsCodeHook + `]}}`,
+			`{"hooks":{"PreToolUse":[` + vsCodeHook + `]}}`,
+		},
+		"droid": {
+			`{"PreToolUse":` + gate("droid", "86400") + signals("droid", "10", "SessionEnd") + `}`,
+			`{"PreToolUse":` + gate("droid", "86400") + signals("droid", "10", "SessionEnd") + `}`,
+		},
 		"cursor": {
 			`{"version":1,"hooks":{"preToolUse":[` + cursorHook + `],"sessionEnd":[` + cursorSignal + `]}}`,
 			`{"version":1,"hooks":{"preToolUse":[` + cursorHook + `],"sessionEnd":[` + cursorSignal + `]}}`,
@@ -178,7 +188,7 @@ func TestInstallForEachHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host := hostNamed(t, name)
 			for strict, want := range map[bool]string{false: c.plain, true: c.strict} {
-				path := filepath.Join(t.TempDir(), "new", "settings.json")
+				path := filepath.Join(t.TempDir(), "new", filepath.Base(host.Setup.File))
 				o := hook.InstallOptions{Strict: strict}
 				first := installedFor(t, host, path, o)
 				assert.True(t, first.Changed())
@@ -256,6 +266,8 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 		"codex":     {".codex/hooks.json", ".codex/hooks.json", "CODEX_HOME", "hooks.json"},
 		"gemini":    {".gemini/settings.json", ".gemini/settings.json", "", ""},
 		"qwen-code": {".qwen/settings.json", ".qwen/settings.json", "", ""},
+		"vscode":    {".copilot/hooks/nod-vscode.json", ".github/hooks/nod-vscode.json", "", ""},
+		"droid":     {".factory/hooks.json", ".factory/hooks.json", "", ""},
 		"cursor":    {".cursor/hooks.json", ".cursor/hooks.json", "", ""},
 		"copilot":   {".copilot/hooks/nod.json", ".github/hooks/nod.json", "COPILOT_HOME", "hooks/nod.json"},
 	} {

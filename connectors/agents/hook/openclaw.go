@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nodbus/nod/schemas"
@@ -18,7 +17,6 @@ var openClawPlugin string
 // OpenClaw describes OpenClaw. Its hooks are functions of plugins, and nod's plugin runs nod's hook before
 // every call. OpenClaw loads the plugin only if its settings name the plugin's file; see LoadPlugin.
 func OpenClaw() Host {
-	common, _, _ := strings.Cut(piExtension, "export default")
 	return Host{
 		Name:         "openclaw",
 		Agent:        "OpenClaw",
@@ -28,7 +26,7 @@ func OpenClaw() Host {
 		Tested:       []string{"2026.9.6"},
 		Setup: Setup{
 			DirEnv: "OPENCLAW_STATE_DIR", Dir: ".openclaw", File: "nod.ts",
-			Script: strings.Replace(common, `extension for pi, written by "nod install pi"`, `plugin for OpenClaw, written by "nod install openclaw"`, 1) + openClawPlugin,
+			Script: pluginScript("plugin for OpenClaw", "openclaw", openClawPlugin),
 			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Flat: true,
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "every call of OpenClaw's own tools is refused while nod does not run",

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// piExtension is the source of nod's extension for pi, without settings.
+// piExtension is the part of nod's extension for pi that differs from the plugin for OpenClaw.
 //
 //go:embed pi.ts
 var piExtension string
@@ -26,7 +26,7 @@ func Pi() Host {
 		Program:      "pi",
 		Tested:       []string{"0.73.1"},
 		Setup: Setup{
-			DirEnv: "PI_CODING_AGENT_DIR", Dir: ".pi/agent", ProjectDir: ".pi", File: "extensions/nod.ts", Script: piExtension,
+			DirEnv: "PI_CODING_AGENT_DIR", Dir: ".pi/agent", ProjectDir: ".pi", File: "extensions/nod.ts", Script: pluginScript("extension for pi", "pi", piExtension),
 			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Flat: true,
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "every call of pi is refused while nod does not run; pi --no-extensions asks nobody",

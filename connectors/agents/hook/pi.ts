@@ -1,32 +1,3 @@
-// nod's extension for pi, written by "nod install pi". The next installation replaces this file.
-import { spawn } from "node:child_process";
-
-const settings = {};
-// The end of nod's settings.
-
-type Hook = { command: string };
-type Reply = { permissionDecision?: string; permissionDecisionReason?: string; updatedInput?: Record<string, unknown> };
-
-// hooksAt returns nod's hooks at an event.
-function hooksAt(event: string): Hook[] {
-	return (settings as { hooks?: Record<string, Hook[]> }).hooks?.[event] ?? [];
-}
-
-// run runs a hook with this input and returns what it prints. It fails if the hook fails.
-function run(hook: Hook, input: unknown, signal?: AbortSignal): Promise<string> {
-	return new Promise((resolve, reject) => {
-		const child = spawn("/bin/sh", ["-c", hook.command], { stdio: ["pipe", "pipe", "pipe"], signal });
-		let out = "";
-		let errors = "";
-		child.stdout.on("data", (data) => { out += data; });
-		child.stderr.on("data", (data) => { errors += data; });
-		child.on("error", reject);
-		child.on("close", (code) => code === 0 ? resolve(out) : reject(new Error(errors.trim() || `it ended with the code ${code}`)));
-		child.stdin.on("error", () => {}); // the hook has ended without reading its input, and "close" says how
-		child.stdin.end(JSON.stringify(input));
-	});
-}
-
 export default function (pi: any) {
 	const told = (event: string, ctx: any) => ({ hook_event_name: event, session_id: ctx.sessionManager.getSessionId(), cwd: ctx.cwd });
 

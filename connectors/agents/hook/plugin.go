@@ -1,6 +1,7 @@
 package hook
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,17 @@ import (
 
 	"github.com/nodbus/nod/connectors/agents"
 )
+
+// pluginTemplate is the source of a program that runs nod's hook in an agent, without settings. {{program}}
+// says what it is, {{name}} is the host's name, and {{own}} the part that differs from host to host.
+//
+//go:embed plugin.ts.tmpl
+var pluginTemplate string
+
+// pluginScript returns a Setup.Script.
+func pluginScript(program, name, own string) string {
+	return strings.NewReplacer("{{program}}", program, "{{name}}", name, "{{own}}", own).Replace(pluginTemplate)
+}
 
 // PluginSettings returns the path of OpenClaw's settings file for the plugin at script.
 func PluginSettings(script string) string {

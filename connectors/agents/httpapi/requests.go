@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
-	"github.com/nodbus/nod/connectors/httpserve"
+	"github.com/nodbus/nod/internal/loopback"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/traces"
 )
@@ -125,7 +125,7 @@ func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	switch {
 	case err != nil || s.opts.BehindProxy:
 		return "elsewhere", false
-	case httpserve.Loopback(ip):
+	case loopback.Is(ip):
 		return s.opts.Host, true
 	}
 	return ip, false

@@ -82,7 +82,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	}
 	r.Contain = c.server.opts.containable()
 	r.SetNod(c.server.opts.Nod)
-	d, err := c.ask(ctx, r)
+	d, err := c.ask(ctx, &r)
 	if err != nil {
 		return deny("Not allowed, because nod could not get a decision: " + errorText(err))
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // HTTPOptions decide which clients may connect over HTTP.
@@ -135,7 +137,7 @@ func authorize(o HTTPOptions, next http.Handler) http.Handler {
 
 func knownHost(host string, also []string) bool {
 	name := nameOf(host)
-	return thisMachine(name) || slices.ContainsFunc(also, func(h string) bool { return strings.EqualFold(h, name) })
+	return loopback.Is(name) || slices.ContainsFunc(also, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
 func nameOf(host string) string {
@@ -145,19 +147,14 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// thisMachine reports whether name is localhost or a loopback address.
-func thisMachine(name string) bool {
-	return name == "localhost" || net.ParseIP(name).IsLoopback()
-}
-
 // clientHost returns the name of the client's machine, for people. The name of this machine is
 // s.opts.Host. The name of another machine is its address. If a proxy on this machine forwarded the
 // request, the address is unknown and the name is "elsewhere".
 func (s *Server) clientHost(r *http.Request) string {
 	switch at := nameOf(r.RemoteAddr); {
-	case !thisMachine(at):
+	case !loopback.Is(at):
 		return cmp.Or(at, "elsewhere")
-	case !thisMachine(nameOf(r.Host)):
+	case !loopback.Is(nameOf(r.Host)):
 		return "elsewhere"
 	}
 	return s.opts.Host

@@ -119,15 +119,10 @@ func (s *Server) decideLater(life context.Context, one *polled, r schemas.Reques
 			s.opts.Log.Error("mcp: a request failed and was refused", "id", r.PendingID, "panic", p)
 		}
 	}()
-	d, err := s.nod.Ask(life, r)
-	switch {
-	case err == nil:
+	if d, err := s.ask(life, &r); err == nil {
 		one.result = decisionResult(&r, &d)
 		one.result.StructuredContent = permissionState{r.PendingID, string(d.Outcome)}
-	case agents.MayBeOpen(err):
-		(&call{server: s}).withdraw(life, r)
-		fallthrough
-	default:
+	} else {
 		one.result = failed(err)
 	}
 }

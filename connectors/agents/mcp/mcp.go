@@ -54,6 +54,8 @@ type Options struct {
 	Nod schemas.NodProgram
 	// Version is nod's version, which the server sends to clients.
 	Version string
+	// Waits records that this process waits for a decision.
+	Waits agents.Waits
 	// SignOfLife is the interval at which the server sends data to a client whose call waits for a
 	// decision; 0 means 20 s. Some clients give up a call after a minute without data.
 	SignOfLife time.Duration
@@ -203,36 +205,46 @@ func (c *call) request() schemas.Request {
 	return r
 }
 
-// ask sends r to nod and returns the decision. While ask waits, it sends signs of life to the client. If no
-// decision comes, it withdraws r unless r cannot be pending.
-func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, err error) {
+// ask sends r to nod and returns the decision. While ask waits, it sends signs of life to the client. It
+// changes r.PendingID if r was withdrawn when an earlier process ended; see agents.AskAnew.
+func (c *call) ask(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	ctx, done := c.untilGone(ctx)
 	defer done()
 	defer c.keepAlive(ctx)()
 	c.tellNotices(ctx, r.PendingID)
-	open := true
-	defer func() {
-		if open {
-			c.withdraw(ctx, r)
-		}
-	}()
-	d, err = c.server.nod.Ask(ctx, r)
-	open = err != nil && agents.MayBeOpen(err)
+	d, err = agents.AskAnew(ctx, r, c.server.ask)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return d, err
 }
 
+// ask sends r to nod and returns the decision. If no decision comes, it withdraws r unless r cannot be
+// pending.
+func (s *Server) ask(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
+	defer s.opts.Waits.Register(r, func(err error) {
+		s.opts.Log.Warn("mcp: if this program is killed, a request stays open until its deadline", "id", r.PendingID, "error", err)
+	})()
+	open := true
+	defer func() {
+		if open {
+			s.withdraw(ctx, r)
+		}
+	}()
+	d, err = s.nod.Ask(ctx, *r)
+	open = err != nil && agents.MayBeOpen(err)
+	return d, err
+}
+
 // withdraw withdraws r with ctx's cause as the reason. It works even if ctx has ended.
-func (c *call) withdraw(ctx context.Context, r schemas.Request) {
+func (s *Server) withdraw(ctx context.Context, r *schemas.Request) {
 	reason := errGone.Error()
 	if errors.Is(context.Cause(ctx), errStopped) {
 		reason = errStopped.Error()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	if err := c.server.nod.Withdraw(ctx, r.SessionID, r.PendingID, reason); err != nil {
-		c.server.opts.Log.Warn("mcp: a request could not be withdrawn; it ends at its deadline", "session", r.SessionID, "id", r.PendingID, "error", err)
+	if err := s.nod.Withdraw(ctx, r.SessionID, r.PendingID, reason); err != nil {
+		s.opts.Log.Warn("mcp: a request could not be withdrawn; it ends at its deadline", "session", r.SessionID, "id", r.PendingID, "error", err)
 	}
 }

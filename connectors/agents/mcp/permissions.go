@@ -85,7 +85,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	if args.Wait != nil && !*args.Wait {
 		return c.askWithoutWaiting(ctx, r)
 	}
-	d, err := c.ask(ctx, r)
+	d, err := c.ask(ctx, &r)
 	if err != nil {
 		return failed(err)
 	}

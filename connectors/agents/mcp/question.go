@@ -44,7 +44,7 @@ func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 		if err != nil {
 			return deny("nod refused the question: " + err.Error())
 		}
-		d, err := c.ask(ctx, asks)
+		d, err := c.ask(ctx, &asks)
 		if err != nil {
 			return deny("The question was not answered: " + errorText(err))
 		}
@@ -71,7 +71,7 @@ func (c *call) plan(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	if !ok {
 		return cannotShow(use.tool)
 	}
-	d, err := c.ask(ctx, r)
+	d, err := c.ask(ctx, &r)
 	if err != nil {
 		return deny("The plan was not answered: " + errorText(err))
 	}

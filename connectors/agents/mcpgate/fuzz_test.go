@@ -30,6 +30,7 @@ func (n *tally) Ask(_ context.Context, r schemas.Request) (schemas.Decision, err
 	if json.Unmarshal(r.ActionDetails, &fields) == nil && fields["ok"] != nil && fields["cwd, in the input"] == nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
+		delete(fields, "beside the arguments") // callsIn reads the arguments alone
 		n.allowed[strings.TrimPrefix(r.ToolName, "mcp__fs__")+" "+sorted(fields)]++
 		d.Outcome = schemas.Allowed
 	}
@@ -90,6 +91,11 @@ func FuzzNothingUnjudged(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/Call","params":{"name":"x","Arguments":{"ok":1}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n" + readCall,
 		`{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"ok":1,"ok":2}}}`,
+		"\xef\xbb\xbf" + readCall, "[[" + readCall + "]]", "[" + readCall + ",[" + readCall + "]]", call(`1.0`, `{"name":"x","arguments":{"ok":1}}`) + "\n" + call(`10e-1`, `{"name":"x","arguments":{"ok":1}}`),
+		call(`null`, `{"name":"x","arguments":{"ok":1}}`), call(`{"a":1}`, `{"name":"x","arguments":{"ok":1}}`), call(`[1]`, `{"name":"x"}`), call(`true`, `{"name":"x"}`), call(`"\ud800"`, `{"name":"x","arguments":{"ok":1}}`),
+		call("1", `{"name":"x","arguments":{"ok":1e0}}`), call("1", `{"name":"x","arguments":{"ok":1,"OK":2}}`), call("1", `{"name":"x","name ":"y","arguments":{"ok":1}}`),
+		call("1", `{"name":"x","arguments":[{"ok":1}]}`), call("1", `[{"name":"x","arguments":{"ok":1}}]`), `{"id":1,"method":["tools/call"],"params":{"name":"x"}}`, `{"id":1,"method":"tools\u002fcall","params":{"name":"x"}}`,
+		`{"id":1,"method":"tools/call ","params":{"name":"x"}}`, `{"id":1,"result":{},"method":"tools/call","params":{"name":"x"}}`, readCall + readCall, readCall + " " + readCall, readCall[:20] + "\n" + readCall[20:],
 		call("1e0", `{"name":"x\u2028","arguments":{"ok":"`+"\u2028"+`"},"_meta":{"progressToken":1}}`),
 	} {
 		f.Add([]byte(text))

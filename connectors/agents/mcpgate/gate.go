@@ -43,6 +43,8 @@ type Options struct {
 	// Definitions is the folder for the definitions of tools with which nod allowed calls. If it is empty,
 	// the gate forgets the definitions when it ends, and does not notice changes from before its start.
 	Definitions string
+	// Waits records that this process waits for a decision.
+	Waits agents.Waits
 	// Progress is the interval of progress notifications to a client whose call waits; 0 means 20 s.
 	Progress time.Duration
 	// Log gets failures, and the methods of the requests that the server makes to the client. It never

@@ -75,6 +75,11 @@ func (g *gate) reason(c *call) string {
 // ask sends r to nod and returns the decision. If no decision comes, ask withdraws r. If the client's own
 // time limit ended the call, ask detaches r instead, so that a later allow lets the repeated call through.
 func (g *gate) ask(c *call, r schemas.Request) (d schemas.Decision, err error) {
+	// The record ends before the call reaches the server: if this process is killed later, nod does not
+	// claim that the call never ran.
+	defer g.opts.Waits.Register(&r, func(err error) {
+		g.opts.Log.Warn("mcp gate: if this program is killed, a question stays open until its deadline", "id", r.PendingID, "error", err)
+	})()
 	open := true
 	defer func() {
 		if open {

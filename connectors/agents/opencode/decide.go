@@ -82,13 +82,7 @@ func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Re
 func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	warned := false
 	err = retry(ctx, func() (bool, error) {
-		d, err = f.ask(ctx, r)
-		if err == nil && d.Outcome == schemas.Withdrawn && ctx.Err() == nil {
-			// This request was withdrawn when an earlier `nod opencode` ended, but OpenCode still
-			// waits for an answer. Send a new request.
-			r.PendingID, r.Rejoin = agents.NewID(), false
-			d, err = f.ask(ctx, r)
-		}
+		d, err = agents.AskAnew(ctx, r, f.ask)
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
 			f.opts.Log.Warn("nod could not be asked", "permission", r.ToolCallID, "error", err)

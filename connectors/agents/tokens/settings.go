@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/internal/lazyregexp"
+	"github.com/nodbus/nod/internal/loopback"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -144,8 +144,7 @@ func checkIssuer(text string) error {
 // safeURL reports whether a URL is reached over TLS or on this machine: nobody on the way can change the
 // reply.
 func safeURL(at *url.URL) bool {
-	ip, err := netip.ParseAddr(at.Hostname())
-	return at.Scheme == "https" || at.Scheme == "http" && (at.Hostname() == "localhost" || err == nil && ip.IsLoopback())
+	return at.Scheme == "https" || at.Scheme == "http" && loopback.Is(at.Hostname())
 }
 
 // The claims that name the owner of a job at the issuers that serve everyone.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // The gateway's protocol: https://docs.discord.com/developers/events/gateway.
@@ -137,7 +137,7 @@ func (c *Carrier) gatewayAddress(ctx context.Context) (string, error) {
 // isGateway reports whether an address is safe for the token.
 func isGateway(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && u.Host != "" && (u.Scheme == "wss" || u.Scheme == "ws" && httpserve.Loopback(u.Hostname()))
+	return err == nil && u.Host != "" && (u.Scheme == "wss" || u.Scheme == "ws" && loopback.Is(u.Hostname()))
 }
 
 // event is a message of the gateway.

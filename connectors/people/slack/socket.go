@@ -11,8 +11,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 const (
@@ -92,7 +92,7 @@ func (c *Carrier) dial(ctx context.Context) (*websocket.Conn, error) {
 		return nil, err
 	}
 	u, err := url.Parse(r.URL)
-	if err != nil || u.Scheme != "wss" && !(u.Scheme == "ws" && httpserve.Loopback(u.Hostname())) {
+	if err != nil || u.Scheme != "wss" && !(u.Scheme == "ws" && loopback.Is(u.Hostname())) {
 		return nil, &people.Error{Err: errors.New("slack apps.connections.open: the reply names no wss:// address")}
 	}
 	hop, cancel := context.WithTimeout(ctx, callTimeout)

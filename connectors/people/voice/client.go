@@ -14,7 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/nodbus/nod/connectors/httpserve"
+	"github.com/nodbus/nod/internal/loopback"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -45,7 +45,7 @@ func (c *Client) endpoint(path string) (string, error) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "":
 		return "", fmt.Errorf("%q is not the address of a voice connector: use one such as http://%s", c.URL, DefaultListen)
-	case u.Scheme != "https" && !(u.Scheme == "http" && httpserve.Loopback(u.Hostname())):
+	case u.Scheme != "https" && !(u.Scheme == "http" && loopback.Is(u.Hostname())):
 		return "", fmt.Errorf("%q must begin with https://; http:// is for this machine alone", c.URL)
 	}
 	u.Path = path

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 const (
@@ -148,7 +148,7 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	switch {
 	case offered:
 		err = c.StartTLS(config)
-	case !httpserve.Loopback(host):
+	case !loopback.Is(host):
 		err = errNoTLS
 	}
 	if err != nil {

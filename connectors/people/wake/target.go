@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/connectors/people/webapi"
+	"github.com/nodbus/nod/internal/loopback"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -90,7 +90,7 @@ func parseURL(address string) (*url.URL, error) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
 		return nil, errors.New("it must be a plain address such as https://ntfy.example.com")
-	case u.Scheme != "https" && !(u.Scheme == "http" && httpserve.Loopback(u.Hostname())):
+	case u.Scheme != "https" && !(u.Scheme == "http" && loopback.Is(u.Hostname())):
 		return nil, errors.New("it must begin with https://; http:// is for this machine alone")
 	}
 	return u, nil

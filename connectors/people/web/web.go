@@ -22,6 +22,7 @@ import (
 	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/internal/callerlimit"
+	"github.com/nodbus/nod/internal/loopback"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -126,8 +127,8 @@ type Server struct {
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
-	host, _, _ := net.SplitHostPort(l.Addr) // never fails: l.Open has accepted l.Addr
-	if errors.Is(err, syscall.EADDRINUSE) && httpserve.Loopback(host) && l.PublicURL == "" {
+	host, _, _ := net.SplitHostPort(l.Addr) // l.Open has already returned any error in l.Addr
+	if errors.Is(err, syscall.EADDRINUSE) && loopback.Is(host) && l.PublicURL == "" {
 		taken, l.Addr = l.Addr, net.JoinHostPort(host, "0")
 		listener, a, err = l.Open(inbox)
 	}

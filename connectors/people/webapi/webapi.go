@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/internal/loopback"
 )
 
 // MaxWait is the longest time for which a channel waits if its service asks it to.
@@ -123,7 +123,7 @@ func Base(setting, base, example, what string) (string, error) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "", fmt.Errorf("%s: it must be a plain address such as %s", setting, example)
-	case u.Scheme != "https" && !(u.Scheme == "http" && httpserve.Loopback(u.Hostname())):
+	case u.Scheme != "https" && !(u.Scheme == "http" && loopback.Is(u.Hostname())):
 		return "", fmt.Errorf("%s: it must begin with https://, as %s travels with each call; http:// is for this machine alone", setting, what)
 	}
 	return strings.TrimRight(base, "/"), nil

@@ -106,6 +106,11 @@ func (h *hostCheck) file(ctx context.Context, at hook.Inspection) []Finding {
 	case hook.OpenClaw().Name:
 		found = append(found, pluginLoads(h.check, at)...)
 	}
+	if problem, err := h.host.OffBy(at.Path); err != nil {
+		found = append(found, failed(h.check, err))
+	} else if problem != "" {
+		found = append(found, wrong(h.check, problem, ""))
+	}
 	return found
 }
 

@@ -18,7 +18,6 @@ const gate = "put nod mcp gate before its MCP servers; nod is not asked about it
 
 var others = []other{
 	{"opencode", "OpenCode", "nod opencode beside its server, or nod acp -- opencode acp in an editor; nod install opencode makes it ask"},
-	{"droid", "Factory droid", gate},
 	{"cline", "Cline", "in an editor, nod acp -- cline --acp asks nod about every call; cline alone asks nobody"},
 	{"kilo", "Kilo", "nod kilo beside its server; nod install kilo makes it ask"},
 	{"auggie", "Auggie", gate},

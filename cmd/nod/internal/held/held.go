@@ -5,6 +5,7 @@
 package held
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -98,10 +99,14 @@ func (n Notes) Recent() (notes [][]byte, err error) {
 	return notes, nil
 }
 
+// ErrLater is the error of a report that wants the next sweep to report the note again.
+var ErrLater = errors.New("the note is not over yet")
+
 // Sweep calls the function report for each note of a dead process, and removes the note if report
-// succeeds. If report fails, Sweep goes on with the other notes, and the next sweep reports that note
-// again.
-func (n Notes) Sweep(report func(note []byte) error) error {
+// succeeds. shared is true if another process, which is alive, holds an equal note. If report fails, Sweep
+// goes on with the other notes, and the next sweep reports that note again. Sweep returns the errors of
+// report except ErrLater.
+func (n Notes) Sweep(report func(note []byte, shared bool) error) error {
 	names, err := os.ReadDir(n.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -119,14 +124,16 @@ func (n Notes) Sweep(report func(note []byte) error) error {
 				_ = os.Remove(path)
 			}
 		default:
-			errs = append(errs, n.sweep(path, report))
+			if err := n.sweep(path, report); !errors.Is(err, ErrLater) {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (n Notes) sweep(path string, report func(note []byte) error) error {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE, a removed file is not created again
+func (n Notes) sweep(path string, report func(note []byte, shared bool) error) error {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE, so that a removed file is not created again
 	locked, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !locked {
 		return nil
@@ -142,9 +149,30 @@ func (n Notes) sweep(path string, report func(note []byte) error) error {
 	if err != nil {
 		return fmt.Errorf("read the note of a dead process: %w", err)
 	}
-	if err := report(note); err != nil {
+	if err := report(note, n.isShared(path, note)); err != nil {
 		return err
 	}
 	n.end(path, true)
 	return nil
+}
+
+// isShared reports whether a process holds a note that is equal to the one at path.
+func (n Notes) isShared(path string, note []byte) bool {
+	names, _ := os.ReadDir(n.Dir) // Sweep has just read the directory; if that fails now, the note counts as not shared
+	for _, name := range names {
+		other := filepath.Join(n.Dir, name.Name())
+		if other == path || strings.HasPrefix(name.Name(), unready) || strings.HasPrefix(name.Name(), ended) {
+			continue
+		}
+		if content, err := os.ReadFile(other); err != nil || !bytes.Equal(content, note) {
+			continue
+		}
+		lock := flock.New(other, flock.SetFlag(os.O_RDWR))
+		locked, err := lock.TryLock()
+		_ = lock.Close()
+		if err == nil && !locked {
+			return true
+		}
+	}
+	return false
 }

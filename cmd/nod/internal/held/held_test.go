@@ -27,7 +27,7 @@ func TestANoteLingers(t *testing.T) {
 	require.NoError(t, err)
 	first()
 	assert.ElementsMatch(t, []string{"first", "second"}, recent())
-	none := func([]byte) error { return errors.New("no process has died") }
+	none := func([]byte, bool) error { return errors.New("no process has died") }
 	require.NoError(t, n.Sweep(none))
 	assert.ElementsMatch(t, []string{"first", "second"}, recent())
 	n.Linger = time.Nanosecond

@@ -41,10 +41,14 @@ func Hold(dataDir string, w Wait) (over func(), err error) {
 }
 
 // Sweep calls the function report for each request whose process has died. If report fails for a request,
-// Sweep goes on with the other requests, and the next sweep reports that request again.
+// Sweep goes on with the other requests, and the next sweep reports that request again. If a resumable wait
+// was resumed by another process, Sweep does not report it before the other process has ended its wait.
 func Sweep(dataDir string, report func(Wait) error) error {
-	return notes(dataDir).Sweep(func(note []byte) error {
+	return notes(dataDir).Sweep(func(note []byte, shared bool) error {
 		key, again := strings.CutSuffix(string(note), resumable)
+		if again && shared {
+			return held.ErrLater
+		}
 		if session, id, ok := strings.Cut(key, "."); ok && schemas.ValidID(session) && schemas.ValidID(id) {
 			return report(Wait{session, id, again})
 		}

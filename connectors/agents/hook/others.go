@@ -1,0 +1,82 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+func (s Setup) isBare(path string) bool {
+	return s.Bare && filepath.Base(path) == filepath.Base(s.File)
+}
+
+// OffBy returns the reason why the host does not run nod's hooks in the settings file at path, or "". The
+// reason is that another file has hooks; see Setup.Others.
+func (h Host) OffBy(path string) (problem string, err error) {
+	doc, err := readHooks(h, path)
+	if err != nil {
+		return "", err
+	}
+	return checkOthers(doc, h)
+}
+
+// checkOthers returns a problem if nod's hooks in doc would turn off hooks of the user in a file of
+// Setup.Others, or if such a file would turn off nod's hooks.
+func checkOthers(doc *document, host Host) (problem string, err error) {
+	names := append([]string{host.Setup.File}, host.Setup.Others...)
+	own := slices.IndexFunc(names, func(name string) bool {
+		return strings.HasSuffix(doc.path, string(filepath.Separator)+filepath.FromSlash(name))
+	})
+	if len(names) == 1 || own < 0 {
+		return "", nil
+	}
+	dir := strings.TrimSuffix(doc.path, filepath.FromSlash(names[own]))
+	for i, name := range names {
+		if i == own {
+			continue
+		}
+		other, err := readHooks(host, filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			return "", err
+		}
+		for _, event := range host.Setup.Events {
+			switch {
+			case !other.hasForeign(event, host):
+			case i < own:
+				return fmt.Sprintf("%s has hooks for %s, so that %s does not run those in %s: install into that file, with --settings", other.path, event, host.Agent, doc.path), nil
+			case !doc.hasForeign(event, host):
+				return fmt.Sprintf("%s has hooks for %s, which %s does not run beside nod's: move them into %s", other.path, event, host.Agent, doc.path), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// readHooks parses a settings file. A missing file counts as an empty object.
+func readHooks(host Host, path string) (*document, error) {
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for other hooks of %s: %w; nothing was changed", host.Agent, err)
+	}
+	return openDocument(host, path, data)
+}
+
+// hasForeign reports whether the file has hooks for event that are not nod's.
+func (d *document) hasForeign(event string, host Host) (foreign bool) {
+	_, groups, err := d.find(event)
+	if err != nil || groups == nil {
+		return false
+	}
+	ours := ownCommand(host)
+	eachHook(groups, host.Setup.names(), func(_ *hujson.Object, command string) bool {
+		foreign = foreign || !ours(command)
+		return true
+	})
+	return foreign
+}
