@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Choice returns the label of an option of the question r.
+// Choice returns the label of an answer that the question r offers.
 func Choice(r *schemas.Request, o schemas.Option) string {
 	_, plan := r.Plan()
 	switch {
@@ -87,8 +87,8 @@ func standingRules(p *schemas.Prompt) []string {
 	return all
 }
 
-// WithoutAnswers removes the lines that name an answer from the lines of the part Answers. It is
-// for a channel that lists the answers itself, with its own keys.
+// WithoutAnswers returns the lines of the part Answers without the lines that name an answer. It is for a
+// channel that lists the answers itself, with its own keys.
 func WithoutAnswers(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(line string) bool {
 		return line != AgentRemembers && !strings.HasPrefix(line, needed)

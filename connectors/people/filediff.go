@@ -36,8 +36,8 @@ func unnumbered(lines []payload.Line) []diffLine {
 	return all
 }
 
-// numbered numbers the lines of a diff, starting with number. Added lines are not in the file and get no
-// number.
+// numbered sets the numbers of a diff's lines; number is that of the first line. Added lines are not in
+// the file and get no number.
 func numbered(lines []payload.Line, number int) []diffLine {
 	all := unnumbered(lines)
 	for i, l := range lines {
@@ -138,7 +138,7 @@ func (a *action) textOnDisk(text string, cell bool) fileDiff {
 }
 
 // replacedLines returns the lines of a text that replaces a file, with the file's removed lines between
-// them. ok is false if the changes that nod has read do not fit the text.
+// them. ok is false if what nod has read of the file does not fit the text.
 func (a *action) replacedLines(text string) (all []diffLine, ok bool) {
 	after := slices.Collect(strings.Lines(text))
 	at, number := 0, 1 // the next line of the text, and the number of the next line of the file
@@ -208,9 +208,9 @@ func foldable(text string) bool {
 // of its two texts ends with a line break.
 const noBreak = "⟦no line break⟧"
 
-// diff appends a line with the file's name and the counts of added and removed lines, or of places if the
-// diff shows only some of them. The lines of the diff follow, and then the whole new text if the diff
-// leaves out a part of it.
+// diff appends a line with the file's name and the counts of added and removed lines. If the diff shows
+// only some of several equal changes, the line contains the number of changes instead. The lines of the
+// diff follow, and then the whole new text if the diff leaves out a part of it.
 func (a *action) diff(verb, file string, d fileDiff) {
 	extent := counts(changedLines(d.lines))
 	if d.places > 0 {

@@ -86,8 +86,8 @@ func of(lines []diffLine, op payload.Op) string {
 	return b.String()
 }
 
-// made returns the text that a diff makes of the file before. If a note replaces lines, it takes these
-// lines from that file.
+// made applies a diff to the old content of a file and returns the new content. If a note replaces lines,
+// made takes these lines from the old content.
 func made(t *testing.T, before string, lines []diffLine) string {
 	var b strings.Builder
 	was := payload.Kept(before)

@@ -97,7 +97,7 @@ func (o Offer) Options() (places []int) {
 type MoreAnswer struct {
 	ID      string // unique among the answers to one prompt
 	Text    string // what the answer does; it may contain text of the agent
-	Note    string // a text of nod
+	Note    string // a warning of nod; may be empty
 	Buttons []Button
 }
 

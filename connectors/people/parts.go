@@ -21,8 +21,8 @@ type Part struct {
 	// cannot mistake the line for a text of nod.
 	Quote bool
 	// Caption means that Label is the headline, with the risk and its reasons, or the line below the
-	// payload, with the agent, the project and the session. The line below begins with captionMark, so
-	// that people cannot mistake an agent's name for a text of nod.
+	// payload, with the agent, the project and the session. The line below the payload begins with
+	// captionMark, so that people cannot mistake an agent's name for a text of nod.
 	Caption bool
 	// Lines contains text that is safe to show. If Quote is false, each line is either a single value
 	// or a text of nod, which may end with a text of the agent.
@@ -90,7 +90,7 @@ func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
-		if first >= 0 && !plan { // only the approval of a plan covers all fields; any other answer grants nothing
+		if first >= 0 && !plan { // only the approval of a plan covers all fields; any other answer to a question allows nothing
 			essential, rest = essential[:first:first], essential[first:]
 		}
 		if p.Decision == nil {
@@ -102,7 +102,7 @@ func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	}
 	essential = slices.Concat(essential, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	if p.Request.Kind != schemas.KindQuestion || plan {
-		essential = slices.Insert(essential, 0, headline(p)) // a question has no headline, because its answer grants nothing
+		essential = slices.Insert(essential, 0, headline(p)) // a question has no headline, because its answer allows nothing
 	} else {
 		at := slices.IndexFunc(essential, func(part Part) bool { return part.Caption })
 		essential = slices.Insert(essential, at, headline(p))
@@ -141,8 +141,8 @@ func aboutParts(p *schemas.Prompt, cwd string, now time.Time) (parts []Part) {
 	return parts
 }
 
-// restParts returns the ids and names. The request and its session come last. In a message, the last
-// lines with these labels are therefore nod's, not the agent's.
+// restParts returns the ids and names. The request and its session come last, so the last lines with
+// these two labels in a message come from nod, not from the agent.
 func restParts(p *schemas.Prompt) []Part {
 	r := &p.Request
 	return []Part{
@@ -266,7 +266,7 @@ func fieldName(name string) string {
 	return `"` + strings.ReplaceAll(Line(name), `"`, `\"`) + `"`
 }
 
-// titleBeside returns a request's title if it says more than the tool's name.
+// titleBeside returns a request's title if the title says more than the tool's name.
 func titleBeside(r *schemas.Request) string {
 	if r.Title == r.ToolName {
 		return ""

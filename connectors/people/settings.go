@@ -19,8 +19,8 @@ func ParseSettings[S any](name string, data json.RawMessage) (s S, err error) {
 	return s, nil
 }
 
-// OpenSettings returns a function for the field Open of a Channel. The function decodes the
-// settings and then calls open.
+// OpenSettings returns a function for the field Open of a Channel. The function decodes the settings and
+// then calls the function open.
 func OpenSettings[S any, C Carrier](name string, open func(S, *slog.Logger) (C, error)) func(json.RawMessage, *slog.Logger) (Carrier, error) {
 	return func(data json.RawMessage, log *slog.Logger) (Carrier, error) {
 		s, err := ParseSettings[S](name, data)

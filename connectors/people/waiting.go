@@ -89,8 +89,8 @@ func votesPart(p *schemas.Prompt) []Part {
 }
 
 // VotesText returns the votes so far of a request that several people must allow, such as "1 of 2: Ann;
-// one denial ends it". It lists votes for different options by option. For a request that one person
-// decides, it returns "".
+// one denial ends it". If the votes are for different options, it lists them by option. For a request
+// that one person decides, it returns "".
 func VotesText(p *schemas.Prompt) string {
 	if p.VotesNeeded < 2 {
 		return ""
@@ -120,8 +120,8 @@ func VotesText(p *schemas.Prompt) string {
 // maxVotesText is the largest width of the votes in a prompt, in columns.
 const maxVotesText = 160
 
-// AsShown returns p with the number of calls that its message showed. An answer made from the result
-// covers only these calls, not calls that joined later.
+// AsShown returns p with another number of identical calls: waiters, the number that its message showed.
+// An answer made from the result covers only these calls, not calls that joined later.
 func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	p.Waiters = max(1, waiters)
 	if p.Decision == nil {

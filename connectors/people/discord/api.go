@@ -81,7 +81,7 @@ func (f *apiError) Error() string {
 	if f.code != 0 {
 		text = fmt.Sprintf("discord %s: error %d", f.method, f.code)
 	}
-	if f.detail != "" && f.status != http.StatusUnauthorized { // the detail only repeats the status
+	if f.detail != "" && f.status != http.StatusUnauthorized { // for the status 401, the detail only repeats the status
 		text += ", " + f.detail
 	}
 	switch {
@@ -118,8 +118,8 @@ func isCode(err error, code int) bool {
 }
 
 // call makes a call and decodes the reply into out, which may be nil. Its errors are *people.Error or,
-// after ctx has ended, ctx's own, and contain what, a name of the call. If a call timed out, Discord may
-// have executed it.
+// after ctx has ended, ctx's own. An *people.Error contains the parameter what, a name of the call. If a
+// call timed out, Discord may have executed it.
 func (a *api) call(ctx context.Context, what, method, path string, body, out any) error {
 	hop, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ const (
 	maxLabel = 80  // the largest length of a button's label, in characters
 	maxID    = 100 // the largest length of a custom_id, in characters
 	// maxButton is the largest length of a button's data within a custom_id, in bytes. The data has no
-	// room for the request's name, which is in the message.
+	// room for the request's session and id, which are in the message.
 	maxButton = 64
 	perRow    = 5 // the largest number of buttons in a row
 	// maxButtons is the largest number of buttons in a message. The buttons, their rows and the text stay

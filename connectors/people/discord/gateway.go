@@ -37,7 +37,7 @@ const (
 	closeTokenRefused    = 4004
 	closeInvalidSequence = 4007
 	closeSessionTimedOut = 4009
-	closeInvalidShard    = 4010 // after the codes from here to closeLast, another attempt fails too
+	closeInvalidShard    = 4010 // after a close with a code from this one to closeLast, another attempt fails too
 	closeLast            = 4014
 )
 
@@ -265,8 +265,8 @@ func (c *conn) heartbeat(ctx context.Context) error {
 	return c.say(ctx, opHeartbeat, seq)
 }
 
-// beat sends heartbeats. It calls end if Discord does not reply to a heartbeat, for example after this
-// machine was asleep.
+// beat sends heartbeats. It calls the function end if Discord does not reply to a heartbeat, for example
+// after this machine was asleep.
 func (c *conn) beat(ctx context.Context, every time.Duration, end context.CancelFunc) {
 	c.acked.Store(true)
 	wait := time.NewTimer(time.Duration(rand.Float64() * float64(every))) // Discord asks for a random delay before the first heartbeat
@@ -315,7 +315,7 @@ func (c *Carrier) read(ctx context.Context, conn *conn, handle func(*interaction
 	}
 }
 
-// dispatch handles an event. It calls handle for presses, sent modals and commands.
+// dispatch handles an event. It calls the function handle for presses, sent modals and commands.
 func (c *Carrier) dispatch(e *event, handle func(*interaction), s *session) {
 	switch e.Type {
 	case "READY":

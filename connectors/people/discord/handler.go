@@ -22,7 +22,7 @@ const (
 	handledFor = time.Hour
 )
 
-// unknown is the error for a request that does not exist, or that the person who acts may not see.
+// unknown is the error for a request that does not exist, or that is hidden from the person who acts.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles one interaction: a press of a button, a sent modal or a command.
@@ -83,8 +83,8 @@ func (h *handler) handle(ctx context.Context) {
 	}
 }
 
-// untilKnown calls handle until the result of the person's answer is known, if this worker handles
-// the interaction.
+// untilKnown calls the function handle until the result of the person's answer is known, if this worker
+// handles the interaction.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
 	err := people.UntilKnown(ctx, h.came, h.ifMine(handle),
 		func() { h.tellRecording(ctx) },
@@ -109,7 +109,7 @@ func (h *handler) once(ctx context.Context, handle func(context.Context) error) 
 	}
 }
 
-// ifMine returns a function that calls handle if this worker handles the interaction.
+// ifMine returns a function that calls the function handle if this worker handles the interaction.
 func (h *handler) ifMine(handle func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := h.claim(ctx); err != nil || !h.mine {
@@ -251,7 +251,7 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 		return err
 	}
 	decides := before == nil && p.Decision != nil
-	if !decides || !h.unsure || h.state() != ackElsewhere { // else another worker may say the same, and the message shows the outcome
+	if !decides || !h.unsure || h.state() != ackElsewhere { // otherwise another worker may reply too, and the message shows the outcome
 		h.tell(ctx, reply)
 	}
 	h.showOutcome(ctx, p)

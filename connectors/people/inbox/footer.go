@@ -145,9 +145,8 @@ func formatCountdown(left time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// appendVerdict adds the text verdict to the last row, or in a new row. It uses the last row only if
-// the longest possible verdict would fit there, so that the number of rows is the same for every
-// verdict.
+// appendVerdict adds a verdict at the end of the last row, or in a new row. It uses the last row only if
+// the longest possible verdict would fit there, so that the number of rows is the same for every verdict.
 func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict

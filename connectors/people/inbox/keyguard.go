@@ -43,8 +43,8 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 }
 
 // arm gives the keys their effect again at the end of the latest delay, and ignores the ends of earlier
-// delays. If the delay took more than twice its planned time, the program was stuck and may not have
-// read all typed keys yet. arm then starts a new delay.
+// delays. If the delay took more than twice its planned time, the program was stuck, and typed keys may
+// still be unread. arm then starts a new delay.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

@@ -104,7 +104,7 @@ func (m *model) runKey(name string) tea.Cmd {
 	case name == "y" && v.kind == choose:
 		c := choices(&items[0].Prompt)[v.choice]
 		return m.sendAnswers(answer{allows: c.option.Kind.Allows(), choice: v.choice + 1})
-	case name == "y" && isQuestion(items): // a yes does not answer a question
+	case name == "y" && isQuestion(items): // the key y does not answer a question
 	case name == "y":
 		return m.sendAnswers(answer{allows: true, said: people.Utterance{Word: people.Yes}})
 	case v.kind == choose:

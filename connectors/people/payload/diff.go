@@ -26,8 +26,8 @@ type Line struct {
 	Words []Span
 }
 
-// Diff compares two texts line by line. The kept and the removed lines together are the text
-// before, and the kept and the added lines together are the text after.
+// Diff compares two texts line by line. The kept and the removed lines together are the old text, and the
+// kept and the added lines together are the new text.
 func Diff(before, after string) (lines []Line) {
 	at := 0
 	for _, e := range udiff.Lines(before, after) {
@@ -41,7 +41,7 @@ func Diff(before, after string) (lines []Line) {
 // Kept returns the lines of a text that an edit does not change.
 func Kept(text string) []Line { return appendLines(nil, Keep, text) }
 
-// Replace returns the lines of a diff in which the text added replaces the text removed.
+// Replace returns the lines of a diff that removes the text in removed and adds the text in added.
 func Replace(removed, added string) []Line {
 	lines := appendLines(nil, Remove, removed)
 	middle := len(lines)

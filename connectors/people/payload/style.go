@@ -35,8 +35,8 @@ type Span struct {
 	Style    Style
 }
 
-// spans combines neighbouring bytes of the same style to spans. styles contains a style for each byte.
-// Bytes without a style get no span.
+// spans combines neighbouring bytes of the same style to spans. The slice styles contains a style for
+// each byte. Bytes without a style get no span.
 func spans(styles []Style) (all []Span) {
 	for from := 0; from < len(styles); {
 		to := from + 1

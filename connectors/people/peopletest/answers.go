@@ -117,7 +117,7 @@ func forged(s *stage) {
 		s.pending(p)
 		s.pending(other)
 	}
-	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // under the question n, press the Allow button of the question m
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // press a button under question n with the data of Allow under question m
 	s.Contains(reply, "Nothing changed")
 	s.pending(p)
 	s.pending(other)

@@ -198,7 +198,7 @@ func (d *desk) Approver(ctx context.Context, userID string) (schemas.Approver, e
 	return schemas.Approver{Name: name}, nil
 }
 
-// EachPending implements people.Desk. It makes pages of one request.
+// EachPending implements people.Desk. Each page contains one request.
 func (d *desk) EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error {
 	if err := d.there(ctx); err != nil {
 		return err

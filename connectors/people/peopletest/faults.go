@@ -47,8 +47,8 @@ func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.noSecretIn(err.Error())
 }
 
-// repeatedPrompt requires a notice in every prompt that may be in the chat twice, even after the
-// request has ended. Other prompts must not contain the notice.
+// repeatedPrompt requires that every prompt that may be in the chat twice says so, even after the request
+// has ended. Other prompts must not say so.
 func repeatedPrompt(s *stage) {
 	_, _, once := s.shown("make")
 	s.NotContains(once.Text, "again")

@@ -29,7 +29,8 @@ type Person interface {
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question does not offer the rules of UnseenPrompt, but those of Offered.
+// Offering is a Person whose question offers the rules that the method Offered returns, instead of those
+// of UnseenPrompt.
 type Offering interface {
 	Offered() []schemas.Reach
 }
@@ -86,13 +87,13 @@ func UnseenPrompt(n int) schemas.Prompt {
 // NothingLastsUnseen requires that a person reads the effect of a lasting answer before giving it. It
 // tries every sequence of at most depth presses on the controls of a channel.
 //
-// For each sequence, NothingLastsUnseen calls one of the functions asks, which shows a new question and
-// returns its Person; n counts the calls of that function. Different functions run at the same time, so
-// each needs its own screen and its own questions.
+// For each sequence, NothingLastsUnseen calls one of the functions in asks. The function shows a new
+// question and returns its Person; its parameter n counts its calls. Different functions run at the same
+// time, so each needs its own screen and its own questions.
 //
 // Just before a press that gives a lasting answer, the screen must show its effect: the exact rule with
 // its scope and its duration, or the agent's option with the warning that the agent remembers it. The
-// test also fails if the channel offers other kinds of lasting answers than offers says, or does not
+// test also fails if the channel offers other kinds of lasting answers than those in offers, or does not
 // offer one of these.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks ...func(n int) Person) {
 	w := walk{t: t, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
@@ -161,7 +162,7 @@ type state struct {
 	may   []Pressable
 }
 
-// step shows a new question and makes the presses of path. If they gave an answer, step checks
+// step shows a new question and makes the presses in path. If these presses gave an answer, step checks
 // the answer and returns an empty state. Otherwise it returns the state of the screen.
 func (w *walk) step(s *screen, path []string) state {
 	before, p := w.goes(s, path)
@@ -195,8 +196,8 @@ func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
 	return on
 }
 
-// goes shows a new question and makes the presses of path. It returns the text that was on the
-// screen before the last press.
+// goes shows a new question and makes the presses in path. It returns the text that was on the screen
+// before the last press.
 func (w *walk) goes(s *screen, path []string) (before string, p Person) {
 	w.t.Helper()
 	p = s.asks(s.count)

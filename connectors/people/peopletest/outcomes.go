@@ -50,8 +50,8 @@ func (s *stage) reviser() people.Reviser {
 	return r
 }
 
-// inSteps requires that Prompt sends the question without choices, and that Revise adds the choices by
-// the message's Ref. If a worker dies in between, the message has no choices. No worker can remove
+// inSteps requires that Prompt sends the question without choices, and that Revise adds the choices to
+// the message with its Ref. If a worker dies in between, the message has no choices. No worker can remove
 // choices from a message whose Ref is not stored.
 func inSteps(s *stage) {
 	p := s.desk.ask(call("make"), Ann)

@@ -21,7 +21,7 @@ const (
 	handledFor = time.Hour
 )
 
-// unknown is the error for a request that does not exist, or that the person who acts may not see.
+// unknown is the error for a request that does not exist, or that is hidden from the person who acts.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles one press of a button, one sent dialog or one command.
@@ -65,7 +65,7 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, cam
 	ack(nil)
 }
 
-// untilKnown calls handle until the result of the person's answer is known.
+// untilKnown calls the function handle until the result of the person's answer is known.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
 	err := people.UntilKnown(ctx, h.came,
 		func(ctx context.Context) error { return h.unlessHandled(ctx, handle) },
@@ -76,8 +76,8 @@ func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) e
 	}
 }
 
-// unlessHandled calls handle and marks the envelope as handled. If a worker has marked it before,
-// unlessHandled does nothing.
+// unlessHandled calls the function handle and marks the envelope as handled. If a worker has marked it
+// before, unlessHandled does nothing.
 func (h *handler) unlessHandled(ctx context.Context, handle func(context.Context) error) error {
 	dedupe, durable := h.desk.(people.Deduper)
 	if !durable {
@@ -107,8 +107,8 @@ func (h *handler) uncertain(err error) error {
 	return err
 }
 
-// once carries out a command at most once, because it marks the envelope as handled before it calls
-// handle.
+// once carries out a command at most once, because it marks the envelope as handled before it calls the
+// function handle.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
 	err := people.Within(ctx, h.came, func(ctx context.Context) error {
 		if dedupe, durable := h.desk.(people.Deduper); durable {

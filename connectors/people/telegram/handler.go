@@ -39,7 +39,7 @@ type handler struct {
 	now  time.Time // the broker's time or, before the first query, this machine's time
 }
 
-// unknown is the error for a request that does not exist, or that the person who acts may not see.
+// unknown is the error for a request that does not exist, or that is hidden from the person who acts.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
@@ -92,7 +92,7 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return
 	}
-	// Keep the notice that another message about the request may be in the chat.
+	// Keep the sentence that another message about the request may be in the chat.
 	now.Repeat = now.Repeat || strings.HasPrefix(m.Text, repeated) || strings.HasPrefix(m.Text, repeatEnded)
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()
@@ -108,10 +108,10 @@ type teller func(text string, alert bool)
 func (t teller) say(text string)   { t(text, false) }
 func (t teller) alert(text string) { t(text, true) }
 
-// withRecordingNotice returns a teller that passes each text to show. If the handler has told the
-// person nothing within recordingAfter, the person gets the notice that the answer is being
-// recorded. From then on the teller passes on only alerts, because the message of the question
-// shows the outcome. stop cancels the notice.
+// withRecordingNotice returns a teller that passes each text to the function show. If the handler has
+// told the person nothing within recordingAfter, the person is told that the answer is being recorded.
+// From then on the teller passes on only alerts, because the message of the question shows the outcome.
+// The function stop prevents the text about the recording.
 func withRecordingNotice(show teller) (tell teller, stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false

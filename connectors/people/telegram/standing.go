@@ -10,7 +10,7 @@ import (
 )
 
 // reachAction returns the action of the button for reach i. A reach is a rule that the prompt offers to
-// store. The button shows the scopes and durations for that rule.
+// store. A press on the button shows the scopes and durations for that rule.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
 // offeredReaches returns the rules that a person can choose after the button "from now on".

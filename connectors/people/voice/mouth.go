@@ -77,9 +77,9 @@ func (m *mouth) backlog() int {
 	return m.seq - m.got
 }
 
-// next returns the lines whose numbers are greater than after, and records that the client begins
-// to speak them. If there are no such lines, next waits for one. When ctx or ended ends, it
-// returns nil.
+// next returns the lines whose numbers are greater than the parameter after, and records that the client
+// begins to speak them. If there are no such lines, next waits for one. When ctx ends or the channel
+// ended is closed, next returns nil.
 func (m *mouth) next(ctx context.Context, after int, ended <-chan struct{}) []Line {
 	for {
 		m.mu.Lock()
@@ -139,7 +139,7 @@ func (m *mouth) overlaps(u *Utterance) bool {
 	return u.Ended.Before(m.playTo.Add(m.margin))
 }
 
-// echoes reports whether words occur in a line that the client spoke lately.
+// echoes reports whether these words follow one another in a line that the client spoke lately.
 func (m *mouth) echoes(words []string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +153,7 @@ func plainText(text string) []string {
 	})
 }
 
-// playTime estimates how long a speech program takes to speak text.
+// playTime estimates how long a speech program takes to speak the text.
 func playTime(text string, wordsPerMinute int) time.Duration {
 	words := max(len(strings.Fields(text)), (len(text)+4)/5)
 	return time.Duration(words) * time.Minute / time.Duration(wordsPerMinute)

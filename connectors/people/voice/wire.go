@@ -41,7 +41,7 @@ type Message struct {
 // longer time to maxAgo.
 const maxAgo = time.Minute
 
-// utterance converts a message with a transcript that arrived at now.
+// utterance converts a message with a transcript that arrived at the time now.
 func (m *Message) utterance(now time.Time) Utterance {
 	ago := func(ms int) time.Time {
 		return now.Add(-min(max(time.Duration(ms), 0)*time.Millisecond, maxAgo))

@@ -42,8 +42,8 @@ type mailer struct {
 	refused *people.Memory // the time of the first temporary refusal of each message, by its id
 }
 
-// sinceFirst returns the time since the first temporary refusal of m since the last restart. For the
-// first refusal itself, it returns 0.
+// sinceFirst returns the time that has passed since the first temporary refusal of m. It does not know
+// refusals from before a restart. For the first refusal itself, it returns 0.
 func (s *mailer) sinceFirst(m *message) time.Duration {
 	first, err := time.Parse(time.RFC3339Nano, s.refused.Get(m.id))
 	if err != nil { // no earlier refusal of m is known
@@ -158,8 +158,8 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	return c, "", nil
 }
 
-// mailError returns the error for a failed step. If the server refuses with a code 5xx, the person is
-// unreachable by this target, or the settings are wrong. If the server refuses with a code 4xx, the
+// mailError returns the error for a failed step. A reply with a code 5xx means that the person is
+// unreachable through this target, or that the settings are wrong. After a reply with a code 4xx, the
 // worker tries again later.
 func (s *mailer) mailError(t *target, m *message, step string, err error) *people.Error {
 	var refusal *textproto.Error
@@ -190,7 +190,7 @@ func isNetwork(err error) bool {
 	return errors.As(err, &n) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "EOF")
 }
 
-// cause returns a text of an error that contains no address.
+// cause returns a text about err that contains no address.
 func cause(err error) string {
 	if errors.Is(err, errNoTLS) {
 		return err.Error()

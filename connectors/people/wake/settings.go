@@ -15,7 +15,7 @@ const Name = "wake"
 //go:embed settings.schema.json
 var settingsSchema []byte
 
-// Channel describes the wake-ups. Package embed lists it.
+// Channel describes this channel. Package embed registers it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings, Outgoing: true},
 	Open:     people.OpenSettings(Name, New),

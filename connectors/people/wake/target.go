@@ -43,7 +43,7 @@ type target struct {
 	url    *url.URL
 	secret string
 	key    []byte        // the key of a webhook's signature
-	from   *mail.Address // set for the kind mail, as is to
+	from   *mail.Address // set for the kind mail, like the field to
 	to     *mail.Address
 }
 

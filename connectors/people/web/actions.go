@@ -24,7 +24,7 @@ type actionPayload struct {
 	Limit     int    `json:"limit"`
 	GrantID   string `json:"grant_id"`
 
-	// Fields of permissions.history: the Next of the previous page, and filters.
+	// Fields of permissions.history: the field Next of the previous page, and filters.
 	Before  string          `json:"before"`
 	Query   string          `json:"query"`
 	Outcome schemas.Outcome `json:"outcome"`

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// unfolds opens the details element whose summary begins with line.
+// unfolds opens the details element whose summary begins with the text line.
 func (p *page) unfolds(line string) {
 	p.t.Helper()
 	p.does(script("[...document.querySelectorAll('dialog summary')].find((s) => s.innerText.startsWith('" + line + "')).click()"))

@@ -22,8 +22,8 @@ type page struct {
 	tab context.Context
 }
 
-// browser is a browser program that several tests share. The first test that needs it starts it, and
-// TestMain ends it.
+// browser is a browser program that several tests share. The first test that needs the program starts it,
+// and TestMain ends it.
 type browser struct {
 	names []string // the names of the browser's program, in order of preference
 	start sync.Once
@@ -84,7 +84,8 @@ func (b *browser) running(t *testing.T) context.Context {
 	return b.ctx
 }
 
-// visits opens a login link in a new window of this size, with separate cookies.
+// visits opens a login link of the user in a new window of this size, which shares no cookies with other
+// windows.
 func (r *rig) visits(user string, width, height int64) *page {
 	r.t.Helper()
 	return r.visitsIn(headless, user, width, height)

@@ -102,7 +102,7 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 }
 
 // The page shows the field for the code word if the details of an error from nod ask for the code word.
-// The text of the error has no influence.
+// The text of the error does not matter.
 func TestTheCodeWordOfAThawIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

@@ -57,8 +57,8 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 			r.False(m.Payload.Created.IsZero())
 		}
 	}
-	// If a client subscribes to a session and then to the inbox, it gets only the requests that
-	// it has not got by the first subscription.
+	// If a client subscribes to a session and then to the inbox, it gets only the requests that it has
+	// not got through the first subscription.
 	inbox, _ := s.gets("inbox.subscribe", nil)
 	r.Equal(1, inbox.Payload.Pending)
 	r.Equal("elsewhere", s.next().Payload.PendingID)

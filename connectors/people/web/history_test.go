@@ -125,7 +125,8 @@ func TestTheCodeWordIsAskedForAndRequired(t *testing.T) {
 	r.True(answer.Payload.Success, answer.Payload.Message)
 }
 
-// If a thaw lacks the code word, a field of the error says so. The text of the error has no influence.
+// If a thaw lacks the code word, a field of the error says so. The page relies on this field, not on the
+// text of the error.
 func TestAThawSaysThatItNeedsTheCodeWord(t *testing.T) {
 	r := start(t)
 	s := r.opens("ann")

@@ -142,7 +142,7 @@ func TestAQuestionIsAnsweredByADigit(t *testing.T) {
 	p.presses("j")
 	p.ready("allow")
 	p.Equal([]string{"", "1", "2"}, value[[]string](p, "[...document.querySelectorAll('dialog .actions button')].map((b) => b.dataset.key ?? '')"))
-	p.presses("a") // the keys that allow have no effect, because no answer of a question is the one that allows
+	p.presses("a") // the keys for an allow have no effect, because no answer to a question stands for an allow
 	p.presses("9")
 	p.presses("2")
 	p.ends("MariaDB")

@@ -107,7 +107,7 @@ func (l *logins) seal(v any, purpose string) string {
 	return base64.RawURLEncoding.EncodeToString(l.aead.Seal(nonce, nonce, plain, []byte(purpose)))
 }
 
-// unseal decrypts text into v. It returns false if seal did not make text for the same purpose.
+// unseal decrypts the text into v. It returns false if seal did not make the text for the same purpose.
 func (l *logins) unseal(text, purpose string, v any) bool {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if n := l.aead.NonceSize(); err == nil && len(data) >= n {
@@ -119,8 +119,8 @@ func (l *logins) unseal(text, purpose string, v any) bool {
 	return false
 }
 
-// issuer returns a client of the issuer that the present settings name, and these settings. The client is
-// nil if the settings name no issuer.
+// issuer returns the present settings and a client of the issuer that they name. The client is nil if
+// they name no issuer.
 func (l *logins) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings, error) {
 	state, err := l.nod.Settings(ctx)
 	if err != nil {
@@ -210,8 +210,8 @@ func (l *logins) checkedAt(session string) time.Time {
 }
 
 // current returns the person of a session, with the login as the issuer last confirmed it. If the last
-// check is at least recheck old, current asks the issuer again. The error is UNAUTHORIZED if the issuer
-// has ended the login, and UNAVAILABLE with the reason if the last check is too old to count.
+// check is older than the setting recheck, current asks the issuer again. The error is UNAUTHORIZED if
+// the issuer has ended the login, and UNAVAILABLE with the reason if the last check is too old to count.
 func (l *logins) current(ctx context.Context, session token) (schemas.From, error) {
 	if l == nil {
 		return schemas.From{}, errLoginEnded
@@ -278,7 +278,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	}
 	tokens, person, err := client.Check(ctx, e.login.Tokens)
 	if errors.Is(err, issuer.ErrEnded) {
-		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // a login that stays stored is refused again
+		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // if this fails, the next check refuses the login again
 		return errLoginEnded
 	}
 	e.unsaved = e.unsaved || tokens != e.login.Tokens

@@ -103,8 +103,8 @@ func TestAllowingAllIsForTheCallsAsTheyAre(t *testing.T) {
 	p.sees(all + ".getAttribute('aria-disabled') === 'false'")
 }
 
-// A notice never covers a request, because the request could count as read although the user
-// cannot see it. In a narrow window, the notice has its own space.
+// A message on the page never covers a request, because the request could then count as read although the
+// user cannot see it. In a narrow window, the message has its own space.
 func TestANoticeCoversNoRequest(t *testing.T) {
 	t.Parallel()
 	r := start(t)

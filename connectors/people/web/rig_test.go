@@ -99,7 +99,8 @@ func (r *rig) down() {
 	r.nod, r.conns = nil, nil
 }
 
-// quiet discards log lines about failures that tests cause. With NOD_TEST_LOG=1 it shows them.
+// quiet returns a logger that discards its lines, because the tests cause failures. With NOD_TEST_LOG=1
+// the logger shows the lines.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -18,7 +18,7 @@ func (p *page) goes(hash string) {
 	p.does(script("location.hash = '" + hash + "'"))
 }
 
-// inline waits until a button in a card is active, and then clicks it.
+// inline waits until a button in a card is active, and then clicks the button.
 func (p *page) inline(id, class string) {
 	p.t.Helper()
 	b := card(id) + "?.querySelector('.actions ." + class + "')"

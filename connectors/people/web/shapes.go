@@ -77,8 +77,8 @@ type requestView struct {
 	Summary      string       `json:"summary"`
 	Parts        []part       `json:"parts"`
 	Exact        []part       `json:"exact"` // the input as the agent sent it
-	// Remember describes the rules that a lasting answer can store. The answer's field
-	// reach is the index of the chosen rule in this list.
+	// Remember describes the rules that a lasting answer can store. The field reach of an answer is the
+	// index of a rule in this list.
 	Remember []string `json:"remember"`
 	// Takes lists the conditions of an allow, such as the code word. CodeWord is true if the code word is
 	// one of them.

@@ -45,7 +45,8 @@ const inView = `(() => {
 	return seen.join("\n");
 })()`
 
-// onPage is Ann, who has opened the dialog of prompt. It implements peopletest.Person.
+// onPage is Ann, who has opened the dialog of the request in its field prompt. It implements
+// peopletest.Person.
 type onPage struct {
 	*page
 	nod    *standIn
@@ -67,8 +68,7 @@ func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, screens...)
 }
 
-// asksUnseen returns a function that ends the page's last question, shows the next one and
-// reads it.
+// asksUnseen returns a function that removes the page's last question, shows the question n and reads it.
 func (p *page) asksUnseen(nod *standIn) func(n int) peopletest.Person {
 	return func(n int) peopletest.Person {
 		prompt := peopletest.UnseenPrompt(n)

@@ -65,7 +65,8 @@ type Records interface {
 	EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error
 	// Logged returns a page of the older requests, from the log, newest first. If session is not empty,
 	// the page has only requests of that session. If id is not empty, it has only requests whose ids
-	// begin with id. after is the Next of the previous page. A page may be empty and have a Next.
+	// begin with id. The parameter after is the field Next of the previous page. A page may be empty
+	// although its Next is set.
 	Logged(ctx context.Context, session, id, after string) (schemas.Page, error)
 	// Grants lists the standing answers of one session or, if session is empty, of all sessions. The
 	// list includes some that have ended recently.
@@ -102,7 +103,7 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Server is a running inbox. The caller passes requests to it by Show.
+// Server is a running inbox. The caller passes requests to it with the method Show.
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
@@ -186,7 +187,7 @@ func (s *Server) serve(l net.Listener) {
 // URL returns the address of the inbox for people.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Taken returns the requested address if it was in use, so that the inbox listens on another port.
+// Taken returns the requested address if its port was in use, so that the inbox listens on another port.
 // Otherwise it returns "".
 func (s *Server) Taken() string { return s.taken }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// MaxWait is the longest time for which a channel waits if its service asks it to.
+// MaxWait is the longest time for which a channel waits if its service asks it to wait.
 const MaxWait = 24 * time.Hour
 
 // maxErrorText is the largest number of characters of a service's text in an error.
@@ -33,7 +33,7 @@ type Client struct {
 	secrets []string // the texts that Clean removes
 }
 
-// New returns the client of a channel. No error of the client contains one of secrets.
+// New returns the client of a channel. No error of the client contains one of these secrets.
 func New(name string, secrets ...string) *Client {
 	return &Client{name: name, secrets: secrets, HTTP: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -25,7 +25,7 @@ const (
 	mostShown = 10
 )
 
-// unknown is the error for a request that does not exist, or that the person who acts may not see.
+// unknown is the error for a request that does not exist, or that is hidden from the person who acts.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles a single message of a person.
@@ -90,8 +90,7 @@ func (h *handler) uncertain(err error) error {
 }
 
 // noticeIfSlow tells the person that their answer is being recorded, unless stop is called within
-// recordingAfter. If Meta delivers the same message again, the person does not get the notice
-// again.
+// recordingAfter. If Meta delivers the same message again, the person is not told again.
 func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
 	if h.m.Type != "interactive" && people.ReadText(h.m.Text.Body).Code == "" && !isWords(h.m.Text.Body) {
 		return func() {}
@@ -141,7 +140,7 @@ func (h *handler) from() schemas.From {
 func (h *handler) handleTap(ctx context.Context, id string) error {
 	b, ok := people.ReadButton(id, maxID)
 	shown := h.sent.Get(h.m.Context.ID)
-	if !ok || shown != "" && shown != b.Digest { // the tapped message has been about another request than the button
+	if !ok || shown != "" && shown != b.Digest { // the tapped message is about another request than the button
 		return h.refuse(ctx, unknown)
 	}
 	p, err := h.find(ctx, b)
@@ -219,8 +218,8 @@ func (h *handler) handleText(ctx context.Context) error {
 	return h.answer(ctx, &p, a)
 }
 
-// findByCode returns the request that waits for this person and has a code. If there is no such request,
-// it tells the person, and ok is false.
+// findByCode returns the request that waits for this person and has the given code. If there is no such
+// request, it tells the person, and ok is false.
 func (h *handler) findByCode(ctx context.Context, answerCode string) (p schemas.Prompt, ok bool, err error) {
 	p, ok, err = h.codes.Find(ctx, h.desk, answerCode, h.m.From)
 	if err != nil {

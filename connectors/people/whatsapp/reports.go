@@ -40,7 +40,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 	parts := strings.Split(s.Callback, "/")
 	rank, known := ranks[s.Status]
 	if len(parts) != 4 || !known || rank <= c.read.Get(s.ID) {
-		return nil // a report about an outcome or a reply, or a report that came before the last one in rank
+		return nil // a report about an outcome or a reply, or a report whose rank is not above that of the last one
 	}
 	d := schemas.Delivery{Recipient: parts[1], SessionID: parts[2], PendingID: parts[3], State: schemas.DeliveryShown}
 	kind := messageKind(parts[0])

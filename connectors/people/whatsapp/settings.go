@@ -79,7 +79,7 @@ func checkSettings(data json.RawMessage) error {
 	return s.Webhook.keyPair().Check()
 }
 
-// Open creates the carrier for the number in the settings. It reads the secrets from the files or
+// Open creates the carrier for the phone number in the settings. It reads the secrets from the files or
 // environment variables that the settings name.
 func Open(s Settings, log *slog.Logger) (*Carrier, error) {
 	secrets, err := people.ReadSecrets(s.secrets()...)

@@ -66,8 +66,8 @@ var _ people.Carrier = (*Carrier)(nil)
 // minSecret is the smallest length of the app secret and of the verify token, in characters.
 const minSecret = 16
 
-// New creates the carrier of one number. It returns an error of one line for malformed options. It does
-// not connect to any server.
+// New creates the carrier of one phone number. It returns an error of one line for malformed options. It
+// does not connect to any server.
 func New(o Options) (*Carrier, error) {
 	a, err := newAPI(cmp.Or(o.BaseURL, defaultBase), o.PhoneNumberID, o.Token, o.AppSecret, o.VerifyToken)
 	if err != nil {
@@ -87,7 +87,7 @@ func New(o Options) (*Carrier, error) {
 	return &Carrier{Options: o, api: a, hook: hook, codes: key[:], closed: map[string]bool{}, sent: people.NewMemory(), told: people.NewMemory(), read: people.NewMemory()}, nil
 }
 
-// Check connects to Meta and returns an error unless the access token may use the number.
+// Check connects to Meta and returns an error unless the access token may use the phone number.
 func (c *Carrier) Check(ctx context.Context) error { return c.api.check(ctx) }
 
 // Prompt sends p to its recipient. If the question is too long for the text above buttons, it takes two
@@ -112,7 +112,7 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 }
 
 // sendPrompt sends a question, or its outcome, in one or two messages, and returns the id of the last
-// message. Each of Meta's reports about that message contains kind.
+// message. Each of Meta's reports about that message contains the parameter kind.
 func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messageKind) (id string, err error) {
 	now := time.Now()
 	whole := promptText(p, now)
@@ -141,7 +141,7 @@ func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messag
 	return id, nil
 }
 
-// sendText sends a text. quotes is the id of the message to quote, or empty.
+// sendText sends a text. The parameter quotes is the id of the message to quote, or empty.
 func (c *Carrier) sendText(ctx context.Context, to, quotes, body, callback string) (id string, err error) {
 	m := outgoing{To: to, Type: "text", Text: &textBody{Body: body}, Callback: callback}
 	if quotes != "" {

@@ -52,8 +52,9 @@ func TestWithoutATemplateAClosedWindowIsUnreachable(t *testing.T) {
 	}
 }
 
-// With a template in the settings, a person who has not written for 24 hours gets a notice without the
-// payload. A tap on the notice's button makes nod send the question with its buttons.
+// With a template in the settings, a person who has not written for 24 hours gets the template, which
+// does not contain the payload. A tap on the template's button makes nod send the question with its
+// buttons.
 func TestTheTemplateBringsTheQuestion(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -175,7 +176,7 @@ func TestTheOutcomeIsToldOnce(t *testing.T) {
 	w.Contains(w.last().Text, "never ran")
 }
 
-// A person cannot allow a request that needs the code word on WhatsApp, because the word would stay in
+// On WhatsApp, a person cannot allow a request that needs the code word, because the word would stay in
 // the chat.
 func TestTheCodeWordIsNotTaken(t *testing.T) {
 	t.Parallel()

@@ -332,8 +332,8 @@ func (s *Server) connections() (all []*websocket.Conn) {
 	return all
 }
 
-// Deafen sets whether the gateway ignores heartbeats. New connections get interval as the time between
-// two heartbeats.
+// Deafen sets whether the gateway ignores heartbeats. The parameter interval is the time between two
+// heartbeats on new connections.
 func (s *Server) Deafen(interval time.Duration, deaf bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

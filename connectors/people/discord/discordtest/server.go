@@ -57,7 +57,7 @@ type Fault struct {
 	Code       int    // the code of the error
 	Message    string
 	RetryAfter float64 // the time to wait, in seconds
-	Done       bool    // the server executes the call before it fails
+	Done       bool    // the server executes the call although the call then fails
 	Then       func()  // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
@@ -157,7 +157,7 @@ var calls = []call{
 	{"edit response", "PATCH", "/webhooks/:app/:token/messages/@original", true, (*Server).editResponse},
 }
 
-// match returns the variable parts of a path.
+// match returns the variable parts of the path, if a request is this call.
 func (c *call) match(r *http.Request) (args []string, ok bool) {
 	path, found := strings.CutPrefix(r.URL.Path, "/api/v10")
 	want, got := strings.Split(c.path, "/"), strings.Split(path, "/")

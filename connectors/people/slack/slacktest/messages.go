@@ -79,7 +79,7 @@ type rich struct {
 // Button is a button of a message or dialog.
 type Button struct{ Label, Value string }
 
-// layout is what a person sees of blocks.
+// layout contains the blocks of a message or dialog as a person sees them.
 type layout struct {
 	text    string
 	links   []string

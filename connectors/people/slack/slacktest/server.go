@@ -56,7 +56,7 @@ type Fault struct {
 	Status     int    // the HTTP status; 0 breaks the connection
 	Code       string // the error in a reply with the status 200
 	RetryAfter int    // the time to wait, in seconds
-	Done       bool   // the server executes the call before it fails
+	Done       bool   // the server executes the call although the call then fails
 	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 

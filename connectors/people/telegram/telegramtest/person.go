@@ -44,8 +44,8 @@ type Message struct {
 	Buttons []Button
 	// First is the original text, before any edit.
 	First string
-	// Bare is the text outside of code and pre entities. Only there does Telegram turn text into links
-	// and commands.
+	// Bare is the text outside of entities of the kinds code and pre. Only there does Telegram turn text
+	// into links and commands.
 	Bare string
 }
 
@@ -154,7 +154,7 @@ func (s *Server) Write(by int64, text string, replyTo int64) {
 	s.queue(update{Message: m})
 }
 
-// bare returns the text outside of code and pre entities.
+// bare returns the text outside of entities of the kinds code and pre.
 func (m *message) bare() string {
 	units := utf16.Encode([]rune(m.Text))
 	covered := make([]bool, len(units))

@@ -57,7 +57,7 @@ type Client struct {
 	found *endpoints
 }
 
-// endpoints are the issuer's endpoints, by its discovery document.
+// endpoints are the issuer's endpoints, from its discovery document.
 type endpoints struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
@@ -67,7 +67,8 @@ type endpoints struct {
 	namesIss bool // responses of the issuer to the browser name the issuer (RFC 9207)
 }
 
-// New returns a client that sends people back to the URL redirect. It does not connect yet.
+// New returns a client of an issuer. After a login, the issuer sends people back to the URL redirect. New
+// does not connect to the issuer yet.
 func New(settings schemas.OIDC, secret, redirect string) *Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
@@ -269,8 +270,9 @@ func (c *Client) Check(ctx context.Context, t Tokens) (Tokens, Person, error) {
 	return t, p, err
 }
 
-// LogoutURL returns the address at which a browser also logs out at the issuer. From there the browser
-// returns to the URL back. The address is empty if the issuer offers no logout, or cannot be asked.
+// LogoutURL returns the address at which a browser also logs out at the issuer. From there the issuer
+// sends the browser to the URL back. The address is empty if the issuer offers no logout, or cannot be
+// asked.
 func (c *Client) LogoutURL(ctx context.Context, back string) string {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -76,7 +76,7 @@ func (s *Server) Start(id string) {
 	s.people[id] = &person{id: id, windowEnds: s.now().Add(24 * time.Hour)}
 }
 
-// Block makes a person block the number.
+// Block makes a person block nod's phone number.
 func (s *Server) Block(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,8 @@ func (s *Server) Tap(by, messageID, buttonID string) {
 	s.writes(by, messageID, "", kind)
 }
 
-// Write makes a person write to the number. quotes is the id of the quoted message, or empty.
+// Write makes a person write to nod's phone number. The parameter quotes is the id of the quoted message,
+// or empty.
 func (s *Server) Write(by, text, quotes string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with one
+// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with one phone
 // number, and its users. It refuses the calls that the real server refuses. It also refuses calls that
 // the real server would execute in another way than the caller means. The server signs its calls of the
 // webhook, and repeats them until they are confirmed. A test can make it send calls again later, in
@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/internal/ratelimit"
 )
 
-// The secrets and the id of the number.
+// The secrets, and the id of the phone number.
 const (
 	Token       = "EAAGsecretsecrettoken0123456789"
 	AppSecret   = "appsecretsecret0123456789abcdef0"
@@ -33,7 +33,7 @@ const (
 const Template = "nod_request"
 
 const (
-	pairBurst = 45 // the number of messages to a person at once; after that, one every six seconds
+	pairBurst = 45 // messages to a person at once; further ones at one in six seconds
 	allBurst  = 80 // the number of messages to all people together in a second
 )
 
@@ -67,7 +67,7 @@ type Fault struct {
 	Code       int // the code in the error
 	Words      string
 	RetryAfter int    // the time to wait, in seconds
-	Done       bool   // the server sends the message before it fails
+	Done       bool   // the server sends the message although the call then fails
 	Nth        int    // how many calls succeed before the fault occurs
 	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
