@@ -97,8 +97,8 @@ func (a *action) head(verb, object string, styles []payload.Span) {
 	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
 }
 
-// question appends the text of a question, or the plan that a person must approve. Another part contains
-// the answers; see unfolded.
+// question appends the text of an agent's question, or the plan that a person must approve. Another part
+// contains the answers; see unfolded.
 func (a *action) question() {
 	if plan, ok := a.text("plan"); ok && strings.TrimSpace(plan) != "" {
 		a.drop("plan")

@@ -11,7 +11,7 @@ import (
 // The kinds of a Dialog.
 const (
 	AskWhy  = "why"  // the reason of a denial
-	AskSay  = "say"  // the answer to a question
+	AskSay  = "say"  // the answer to an agent's question
 	AskEdit = "edit" // the input of a call, to allow the call with changes
 	AskCode = "code" // the code word
 )

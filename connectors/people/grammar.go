@@ -139,9 +139,9 @@ func NotUnderstood(open []string) string {
 
 // Answer returns the person's answer to p. A yes chooses an option that allows once. A no chooses an
 // option that denies once; if p has no such option, the no cancels the request. ok is false for an
-// Unclear utterance, for a yes to a question of the agent, and for a yes if p has no option that allows
-// once. The caller must then send no answer. The answer counts for p.Waiters calls, so p must be the
-// prompt that the person saw.
+// Unclear utterance, for a yes to an agent's question, and for a yes if p has no option that allows once.
+// The caller must then send no answer. The answer counts for p.Waiters calls, so p must be the prompt
+// that the person saw.
 func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -151,7 +151,7 @@ func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.An
 	switch said.Word {
 	case Yes:
 		if p.Request.Kind == schemas.KindQuestion {
-			return a, false // a yes names none of the question's answers, so it must choose none
+			return a, false // a yes names none of the answers to the agent's question, so it must choose none
 		}
 		option, ok = p.Request.OptionOfKind(schemas.AllowOnce)
 	case No:

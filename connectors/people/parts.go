@@ -37,7 +37,7 @@ type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the headline, the payload or the question with its answers, the caption, the number of calls; an allow requires that all were visible
+	Essential Group = iota // the headline, the payload or the agent's question with its answers, the caption, the number of calls; needed to be seen for an allow
 	About                  // the agent's reason, the place, the deadline, the answers
 	Rest                   // ids and names, which a channel may hide until the person asks for them
 )
@@ -83,14 +83,14 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 	return parts
 }
 
-// unfolded returns the parts that a channel must not fold. For a question that is no plan, rest contains
-// the parts with the fields of the input; their Group is not set.
+// unfolded returns the parts that a channel must not fold. For an agent's question that is no plan, rest
+// contains the parts with the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request, p.OnDisk)
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
-		if first >= 0 && !plan { // only the approval of a plan covers all fields; any other answer to a question allows nothing
+		if first >= 0 && !plan { // no answer to an agent's question allows anything, except the approval of a plan, which covers all fields
 			essential, rest = essential[:first:first], essential[first:]
 		}
 		if p.Decision == nil {
@@ -102,7 +102,7 @@ func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	}
 	essential = slices.Concat(essential, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	if p.Request.Kind != schemas.KindQuestion || plan {
-		essential = slices.Insert(essential, 0, headline(p)) // a question has no headline, because its answer allows nothing
+		essential = slices.Insert(essential, 0, headline(p)) // no headline, because the answer to an agent's question allows nothing
 	} else {
 		at := slices.IndexFunc(essential, func(part Part) bool { return part.Caption })
 		essential = slices.Insert(essential, at, headline(p))

@@ -52,16 +52,16 @@ func styleOf(b people.Button) int {
 
 // The kinds of a pressID for buttons. The kinds for modals are those of people.Dialog.
 const (
-	inMessage = ""     // the button is under the message of the question
+	inMessage = ""     // the button is under the message of the prompt
 	inMenu    = "more" // the button is in the menu with the other answers
 )
 
-// pressID is the custom_id of a button or a modal. A button or modal that is not under the message of
-// the question also names that message.
+// pressID is the custom_id of a button or a modal. A button or modal that is not under the message of the
+// prompt also names that message.
 type pressID struct {
 	kind   string
-	origin string // the id of the question's message
-	repeat bool   // the question may be in the chat twice
+	origin string // the id of the prompt's message
+	repeat bool   // the prompt may be in the chat twice
 	button people.ButtonData
 }
 

@@ -42,8 +42,8 @@ func TestASessionIsResumed(t *testing.T) {
 	}
 }
 
-// A press that Discord has reported as failed does not count, even if nod gets it later. The question
-// keeps its buttons.
+// A press that Discord has reported as failed does not count, even if nod gets it later. The prompt keeps
+// its buttons.
 func TestAFailedPressDoesNotCount(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()

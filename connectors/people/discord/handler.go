@@ -31,8 +31,8 @@ type handler struct {
 	desk    people.Desk
 	i       *interaction
 	person  string
-	message string    // the message of the question; empty for a command
-	repeat  bool      // the question may be in the chat twice
+	message string    // the message of the prompt; empty for a command
+	repeat  bool      // the prompt may be in the chat twice
 	mine    bool      // this worker handles the interaction
 	unsure  bool      // another worker may handle the interaction too
 	came    time.Time // the time at which the interaction came
@@ -174,7 +174,7 @@ func (h *handler) handlePress(ctx context.Context) error {
 	return h.answer(ctx, &p, a)
 }
 
-// locate reads the custom_id of the interaction and finds the message of the question.
+// locate reads the custom_id of the interaction and finds the message of the prompt.
 func (h *handler) locate() (id pressID, ok bool) {
 	id, ok = readPressID(h.i.Data.CustomID)
 	if id.kind == inMessage {

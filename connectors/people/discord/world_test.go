@@ -73,7 +73,7 @@ func (w *world) shows() discordtest.Message {
 	return w.question()
 }
 
-// question returns the present state of the newest question.
+// question returns the present state of the message of the newest prompt.
 func (w *world) question() (q discordtest.Message) {
 	for _, m := range w.Chat(ann) {
 		if !m.Ephemeral {

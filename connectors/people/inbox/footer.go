@@ -260,7 +260,7 @@ func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 // maxDigits is the greatest number of options that a digit can choose.
 const maxDigits = 9
 
-// questionKeys returns the keys that answer a question.
+// questionKeys returns the keys that answer an agent's question.
 func questionKeys(p *schemas.Prompt, barred string) (all []key) {
 	for i, o := range p.Request.Offered()[:min(maxDigits, len(p.Request.Offered()))] {
 		if barred == "" || !o.Kind.Allows() {

@@ -20,7 +20,7 @@ const (
 	choose                   // choosing an answer other than allow once and deny once; the view shows one such answer at a time
 	reason                   // typing the reason for a denial
 	word                     // typing the code word for an allow
-	words                    // typing the answer to a question
+	words                    // typing the answer to an agent's question
 	standingView             // the list of standing answers
 )
 

@@ -5,8 +5,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// counted requires that a question shows how many identical calls wait for its answer. If a
-// further call joins after that, the answer must not cover that call.
+// counted requires that a prompt shows how many identical calls wait for its answer. If a further call
+// joins after that, the answer must not cover that call.
 func counted(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.showCount(&p, 3, "")

@@ -31,8 +31,8 @@ type handler struct {
 	id      string // the id of the envelope
 	person  string
 	channel string // the conversation for replies
-	ts      string // the message of the question; empty for a command
-	repeat  bool   // the question may be in the chat twice
+	ts      string // the message of the prompt; empty for a command
+	repeat  bool   // the prompt may be in the chat twice
 	view    string // the dialog in which the person pressed; empty for a press under a message
 	trigger string // the id with which nod may open a dialog once, within 3 s
 	ack     func(payload any) bool

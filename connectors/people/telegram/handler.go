@@ -28,7 +28,7 @@ const (
 // reasonHead is the first line of the message that asks a person to reply with the reason of a denial.
 const reasonHead = "Reply to this message and say why: your reply denies it."
 
-// answerHead is the first line of the message that asks a person to reply with the answer to a
+// answerHead is the first line of the message that asks a person to reply with the answer to an agent's
 // question.
 const answerHead = "Reply to this message with your answer."
 
@@ -109,9 +109,9 @@ func (t teller) say(text string)   { t(text, false) }
 func (t teller) alert(text string) { t(text, true) }
 
 // withRecordingNotice returns a teller that passes each text to the function show. If the handler has
-// told the person nothing within recordingAfter, the person is told that the answer is being recorded.
-// From then on the teller passes on only alerts, because the message of the question shows the outcome.
-// The function stop prevents the text about the recording.
+// told the person nothing within recordingAfter, the teller says that the answer is being recorded. From
+// then on it passes on only alerts, because the message of the prompt shows the outcome. The function
+// stop prevents the text that the answer is being recorded.
 func withRecordingNotice(show teller) (tell teller, stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false
@@ -250,9 +250,9 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 }
 
 // replyMessage makes a message that asks a person to reply with a text: the reason of a denial, the
-// answer to a question, or the code word. Its text contains the id of the request, so that any worker
-// can handle the reply. It contains the digest, because another request may have the same id later. It
-// also contains the number of calls from the pressed button.
+// answer to an agent's question, or the code word. Its text contains the id of the request, so that any
+// worker can handle the reply. It contains the digest, because another request may have the same id
+// later. It also contains the number of calls from the pressed button.
 func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
 	c.add("bold", head)

@@ -93,7 +93,7 @@ func refused(resp *http.Response) error {
 // Run connects to the server, and connects again after each lost connection. It sends each line from the
 // channel heard as a transcript, and calls the function say for each line to speak. Run ends if ctx ends,
 // the channel is closed, the server refuses the client, or the function returns an error. Lines from the
-// channel that arrive without a connection are dropped, because the question that they answer may have
+// channel that arrive without a connection are dropped, because the request that they answer may have
 // ended.
 func (c *Client) Run(ctx context.Context, heard <-chan string, say func(Line) error) error {
 	for wait := reconnectMin; ; wait = min(2*wait, reconnectMax) {

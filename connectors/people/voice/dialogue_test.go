@@ -120,7 +120,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// These utterances answer nothing, neither after the question nor after the read-back of a yes.
+// These utterances answer nothing, neither after the client has asked nor after it has repeated a yes.
 func TestUnclearSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range append([]string{"", " ", "."}, peopletest.UnclearSpeech...) {

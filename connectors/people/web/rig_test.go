@@ -139,7 +139,7 @@ func deploy(session, id, input string) schemas.Request {
 	}
 }
 
-// question returns a question with options to choose from.
+// question returns an agent's question with options to choose from.
 func question(id, text string, options ...schemas.Option) schemas.Request {
 	r := deploy("S", id, `{}`)
 	r.Kind, r.Title, r.ToolName, r.Options = schemas.KindQuestion, "Question", "", options

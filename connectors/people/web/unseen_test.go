@@ -68,7 +68,7 @@ func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, screens...)
 }
 
-// asksUnseen returns a function that removes the page's last question, shows the question n and reads it.
+// asksUnseen returns a function that removes the page's last prompt, shows the prompt n and reads it.
 func (p *page) asksUnseen(nod *standIn) func(n int) peopletest.Person {
 	return func(n int) peopletest.Person {
 		prompt := peopletest.UnseenPrompt(n)

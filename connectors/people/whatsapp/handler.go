@@ -20,8 +20,7 @@ const (
 	// handledFor is how long nod remembers the id of a handled message. Meta repeats a call for
 	// at most 7 days, so nod ignores an older message.
 	handledFor = 8 * 24 * time.Hour
-	// mostShown is the largest number of waiting questions that nod sends in reply to one
-	// message.
+	// mostShown is the largest number of waiting prompts that nod sends in reply to one message.
 	mostShown = 10
 )
 
@@ -181,8 +180,8 @@ func (h *handler) oldest(ctx context.Context) (open []schemas.Prompt, more bool,
 	return people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.m.From}, mostShown, nil)
 }
 
-// handleText handles a text, which is a command or an answer with the code of a question. A yes or no
-// without a code decides nothing, even in reply to a question, because Meta may deliver the text late or
+// handleText handles a text, which is a command or an answer with the code of a prompt. A yes or no
+// without a code decides nothing, even in reply to a prompt, because Meta may deliver the text late or
 // twice.
 func (h *handler) handleText(ctx context.Context) error {
 	words := h.m.Text.Body
@@ -263,7 +262,7 @@ func (h *handler) notUnderstood(ctx context.Context) error {
 	return nil
 }
 
-// showPending sends the questions that wait for this person, oldest first.
+// showPending sends the prompts that wait for this person, oldest first.
 func (h *handler) showPending(ctx context.Context) error {
 	open, more, err := h.oldest(ctx)
 	if err != nil {
@@ -278,7 +277,7 @@ func (h *handler) showPending(ctx context.Context) error {
 		p.Recipient, p.Repeat = h.m.From, true
 		if _, err := h.sendPrompt(ctx, &p, again); err != nil {
 			h.Log.Info("whatsapp: a question was not sent again", "key", p.Key(), "error", err)
-			break // stop here: the person can ask for the questions again
+			break // stop here: the person can ask for the prompts again
 		}
 	}
 	if more {
