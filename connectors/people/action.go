@@ -333,8 +333,8 @@ func counts(added, removed int) string {
 	return strings.Join(all, " ")
 }
 
-// overlay returns the spans of a line with end bytes. They are the spans in words, moved by shift bytes,
-// and spans with the given style for all other bytes.
+// overlay returns the spans of a line whose length in bytes is end. They are the spans in words, moved by
+// shift bytes, and spans with the given style for all other bytes.
 func overlay(style payload.Style, shift, end int, words []payload.Span) (all []payload.Span) {
 	at := 0
 	add := func(from, to int, style payload.Style) {

@@ -65,7 +65,7 @@ func (o Offer) DialogAnswer(kind, action, text string, from schemas.From) (a sch
 	return a, ok
 }
 
-// DialogFault returns what is wrong with the text in a dialog of this kind, or "".
+// DialogFault returns a sentence about the fault of the text in a dialog of this kind, or "".
 func DialogFault(kind, text string) string {
 	switch {
 	case text == "":

@@ -36,8 +36,8 @@ func unnumbered(lines []payload.Line) []diffLine {
 	return all
 }
 
-// numbered sets the numbers of a diff's lines; number is that of the first line. Added lines are not in
-// the file and get no number.
+// numbered sets the numbers of a diff's lines. The parameter number is that of the first line. Added
+// lines are not in the file and get no number.
 func numbered(lines []payload.Line, number int) []diffLine {
 	all := unnumbered(lines)
 	for i, l := range lines {
@@ -272,9 +272,9 @@ func diffLines(lines []diffLine) (shownLines []string, spans [][]payload.Span) {
 	return shownLines, spans
 }
 
-// lastBreak examines the end of one of a diff's two texts; other is the operation of the lines that only
-// the other text has. It returns 1 if the text ends with a line break, -1 if it does not, and 0 if it is
-// empty.
+// lastBreak examines the end of the old or the new text of a diff. The parameter other is the operation
+// of the lines that only the other of the two texts has. It returns 1 if the text ends with a line break,
+// -1 if it does not, and 0 if it is empty.
 func lastBreak(lines []diffLine, other payload.Op) int {
 	for _, l := range slices.Backward(lines) {
 		switch {

@@ -2,7 +2,7 @@ package people
 
 import "sync"
 
-// maxLane is the number of presses of one person that may wait.
+// maxLane is the largest number of presses of one person that wait.
 const maxLane = 50
 
 // Lanes runs the tasks of one person one after another, and tasks of different people at the same time.

@@ -96,7 +96,6 @@ func (t *SessionTally) Sessions() []Session {
 	return all
 }
 
-// add updates s with one request of the session.
 func (s *Session) add(p *schemas.Prompt, now time.Time) {
 	r := &p.Request
 	s.Asked++

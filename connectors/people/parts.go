@@ -32,12 +32,13 @@ type Part struct {
 	Group Group
 }
 
-// Group says whether a person must see a part.
+// Group says whether a person must see a part. A person must see all parts of the group Essential before
+// an allow.
 type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the headline, the payload or the agent's question with its answers, the caption, the number of calls; needed to be seen for an allow
+	Essential Group = iota // headline, payload or agent's question with answers, caption, number of calls
 	About                  // the agent's reason, the place, the deadline, the answers
 	Rest                   // ids and names, which a channel may hide until the person asks for them
 )

@@ -15,8 +15,8 @@ import (
 // MaxListed is the largest number of requests that a list in a chat names.
 const MaxListed = 20
 
-// CountWaiting returns a text with the number of requests that wait. more means that there are
-// more than n.
+// CountWaiting returns a text with the number of requests that wait. The parameter more means that there
+// are more than n.
 func CountWaiting(n int, more bool) string {
 	if more {
 		return fmt.Sprintf("More than %d waiting.", n)

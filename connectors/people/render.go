@@ -136,7 +136,8 @@ func within(spans []payload.Span, from, to, shift int) (all []payload.Span) {
 	return all
 }
 
-// room returns the number of columns that remain beside prefix. 0 means no limit.
+// room returns the number of columns that remain beside the prefix. A width of 0 means no limit, and so
+// does the result 0.
 func room(width int, prefix string) int {
 	if width == 0 {
 		return 0

@@ -65,7 +65,7 @@ func TestTextGolden(t *testing.T) {
 	t.Run("brief.txt", func(t *testing.T) { requireGolden(t, "brief.txt", Layout(Brief(hostile(), now), 80)) })
 }
 
-// onDisk adds what nod has read of the file that a call writes.
+// onDisk adds to p what nod has read of the file that a call writes.
 func onDisk(p *schemas.Prompt, file string) *schemas.Prompt {
 	p.OnDisk = new(schemas.DiskFile)
 	if err := json.Unmarshal([]byte(file), p.OnDisk); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The longest runs that are shown unchanged. A mark with the run's length replaces a longer run, so
-// that it cannot push text out of view.
+// The longest runs that are shown unchanged. A mark with the run's length replaces a longer run, so that
+// the run cannot push text out of view.
 const (
 	maxGap    = 24 // the largest number of spaces and tabs in a row
 	maxBreaks = 4  // the largest number of line breaks in a row

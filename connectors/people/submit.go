@@ -21,9 +21,10 @@ const (
 
 // UntilKnown calls the function try until it returns no error, so that the result of a person's press is
 // known. UntilKnown is for a channel that delivers a press only once. Repeated calls of try are harmless.
-// UntilKnown gives up ten minutes after the time came of the press, or when ctx ends. It then returns an
-// error, and the channel shows NotConfirmed. If the result takes longer than two seconds, UntilKnown
-// calls the function recording in another goroutine. It calls the function failed with each error.
+// The parameter came is the time of the press. UntilKnown gives up ten minutes after this time, or when
+// ctx ends. It then returns an error, and the channel shows NotConfirmed. If the result takes longer than
+// two seconds, UntilKnown calls the function recording in another goroutine. It calls the function failed
+// with each error.
 func UntilKnown(ctx context.Context, came time.Time, try func(context.Context) error, recording func(), failed func(error)) error {
 	defer After(recordingAfter, recording)()
 	all, cancel := context.WithDeadline(ctx, came.Add(tryFor))

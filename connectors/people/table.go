@@ -25,7 +25,7 @@ func ShortIDs(prompts []schemas.Prompt) []string {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return strings.Compare(prompts[i].PendingID, prompts[j].PendingID) })
-	least := 0 // the length of the prefix that distinguishes an id from the previous id in the order
+	least := 0 // the length of the prefix that distinguishes an id from the id before it in sorted order
 	for at, i := range order {
 		id, next := prompts[i].PendingID, 0
 		if at+1 < len(order) {

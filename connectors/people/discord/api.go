@@ -52,11 +52,11 @@ const (
 // https://docs.discord.com/developers/topics/opcodes-and-status-codes.
 var (
 	unreachableErrors = map[int]bool{
-		10003: true, // unknown channel
-		10013: true, // unknown user
-		50001: true, // missing access
+		10003: true, // the channel is unknown
+		10013: true, // the user is unknown
+		50001: true, // the bot has no access
 		50007: true, // cannot send messages to this user
-		50033: true, // invalid recipient
+		50033: true, // the recipient is invalid
 		50278: true, // cannot send messages to this user, because they share no server with the bot
 	}
 	limitErrors = map[int]bool{
@@ -67,7 +67,6 @@ var (
 	}
 )
 
-// apiError is an error in a reply of Discord.
 type apiError struct {
 	method string
 	status int
@@ -153,7 +152,6 @@ func (a *api) do(ctx context.Context, what, method, path string, body, out any) 
 	return a.refusal(what, &resp).carrierError()
 }
 
-// refusal reads a reply with an error.
 func (a *api) refusal(what string, resp *webapi.Reply) *apiError {
 	var r struct {
 		Code    int             `json:"code"`

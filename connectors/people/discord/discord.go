@@ -166,7 +166,8 @@ func parseRef(ref people.Ref) (channel, id string, ok bool) {
 	return channel, id, ok && isID(channel) && isID(id)
 }
 
-// isID reports whether a text is an id of Discord: a number of 64 bits. An id is a part of URLs.
+// isID reports whether a text is an id of Discord: a number of 64 bits. Only such a text may become a
+// part of a URL.
 func isID(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 64)
 	return err == nil && n > 0 && strconv.FormatUint(n, 10) == s

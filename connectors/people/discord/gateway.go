@@ -20,7 +20,6 @@ import (
 
 // The gateway's protocol: https://docs.discord.com/developers/events/gateway.
 
-// The opcodes of the gateway's messages.
 const (
 	opDispatch       = 0
 	opHeartbeat      = 1
@@ -53,8 +52,8 @@ const (
 	writeWithin = 10 * time.Second
 	greetWithin = 30 * time.Second
 	// A connection is short if it ends within shortFor or cannot be opened. After each further short
-	// connection in a row, Run waits resumePause longer before the next. After maxShort short connections
-	// in a row, Run gives the session up and returns.
+	// connection in a row, Run waits resumePause longer before the next connection. After maxShort short
+	// connections in a row, Run gives the session up and returns.
 	shortFor    = time.Minute
 	maxShort    = 5
 	resumePause = 500 * time.Millisecond
@@ -140,7 +139,6 @@ func isGateway(address string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "wss" || u.Scheme == "ws" && httpserve.Loopback(u.Hostname()))
 }
 
-// event is a message of the gateway.
 type event struct {
 	Op   int             `json:"op"`
 	Data json.RawMessage `json:"d"`
@@ -148,7 +146,6 @@ type event struct {
 	Type string          `json:"t"`
 }
 
-// conn is a connection to the gateway.
 type conn struct {
 	*websocket.Conn
 	seq   atomic.Int64

@@ -119,9 +119,9 @@ func (h *handler) ifMine(handle func(context.Context) error) func(context.Contex
 	}
 }
 
-// claim sets mine if this worker is the first to mark the interaction as handled. If the result of an
-// earlier attempt is unknown, the mark may be this worker's own. The worker then sets mine too, because
-// it does no harm to submit an answer twice.
+// claim sets the field mine if this worker is the first to mark the interaction as handled. If the result
+// of an earlier attempt is unknown, the mark may be this worker's own. The worker then sets the field
+// too, because it does no harm to submit an answer twice.
 func (h *handler) claim(ctx context.Context) error {
 	dedupe, durable := h.desk.(people.Deduper)
 	if h.mine || !durable {
@@ -199,7 +199,7 @@ func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt
 }
 
 // showStep opens the modal or the menu for an action. If the request is not routed to the person who
-// pressed, it refuses.
+// pressed, it refuses the press.
 func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, id pressID) error {
 	if err := people.CheckRouted(ctx, h.desk, p, h.person); err != nil {
 		h.showOutcome(ctx, p)

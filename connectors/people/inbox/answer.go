@@ -80,8 +80,8 @@ func (m *model) itemBarrier(i *item) string {
 	return ""
 }
 
-// readBarrier returns the reason why the user has not seen all rows of a view that must be seen before an
-// allow. If the user has seen them, the reason is "".
+// readBarrier returns the reason why the user has not yet read the view, which an allow requires. If the
+// user has read it, the reason is "".
 func (v *view) readBarrier() string {
 	switch {
 	case v.takesText():

@@ -159,7 +159,7 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 const maxVerdict = 40
 
 // verdict returns a text for the footer. It says that the key y allows the request, or why the key does
-// not.
+// not allow it.
 func verdict(v *view, open []*item, barred string) string {
 	question := isQuestion(open)
 	unseen := slices.ContainsFunc(open, func(i *item) bool { return len(i.Unseen) > 0 })

@@ -6,8 +6,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inert is how long keys have no effect after the meaning of a key has changed. Pressing a key in
-// this time starts the time again. Keys that a user typed ahead or holds down therefore have no
+// inert is how long keys have no effect after the meaning of a key has changed. A key that is pressed
+// during this time starts the time again. Keys that a user typed ahead or holds down therefore have no
 // effect.
 const inert = 400 * time.Millisecond
 

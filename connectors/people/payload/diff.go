@@ -11,7 +11,7 @@ import (
 // Op says what an edit does to a line.
 type Op byte
 
-// The line stays, is removed, or is added.
+// The operations of an edit on a line: keep it, remove it, or add it.
 const (
 	Keep   Op = ' '
 	Remove Op = '-'
@@ -38,7 +38,7 @@ func Diff(before, after string) (lines []Line) {
 	return append(lines, Kept(before[at:])...)
 }
 
-// Kept returns the lines of a text that an edit does not change.
+// Kept returns the lines of a diff in which the whole text stays unchanged.
 func Kept(text string) []Line { return appendLines(nil, Keep, text) }
 
 // Replace returns the lines of a diff that removes the text in removed and adds the text in added.

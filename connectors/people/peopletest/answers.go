@@ -116,7 +116,7 @@ func forged(s *stage) {
 		s.pending(p)
 		s.pending(other)
 	}
-	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // press under prompt n, with the data of Allow under prompt m
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // press a button under n with the data of Allow under m
 	s.Contains(reply, "Nothing changed")
 	s.pending(p)
 	s.pending(other)

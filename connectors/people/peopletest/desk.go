@@ -37,7 +37,7 @@ type entry struct {
 
 func newDesk() *desk { return &desk{entries: map[string]*entry{}, handled: map[string]bool{}} }
 
-// ask stores a request that is routed to recipients. It returns the prompt for the first recipient.
+// ask stores a request that is routed to these recipients. It returns the prompt for the first of them.
 func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()

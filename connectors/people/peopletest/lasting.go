@@ -120,13 +120,13 @@ type walk struct {
 	t       *testing.T
 	screens []*screen
 	depth   int
-	been    map[string]bool // each content of a screen, with its controls, that was seen so far
+	been    map[string]bool // the contents of screens that were seen so far, with their controls
 	mu      sync.Mutex      // guards count and found
 	count   int
 	found   map[string]bool
 }
 
-// screen shows one prompt after another, by the function asks.
+// screen shows one prompt after another by calling the function asks.
 type screen struct {
 	asks  func(n int) Person
 	count int

@@ -30,8 +30,8 @@ var spokenTests = []struct {
 	{"cancelling ends it promptly", nil, cancelled},
 }
 
-// asks passes a request to the carrier, waits until the carrier asks the person about the request, and
-// returns this message. The ID of a spoken message is the id of the request that the message is about.
+// asks passes a request to the carrier and waits until the carrier asks the person about it. It returns
+// the spoken message, whose ID is the id of the request.
 func (s *stage) asks(p schemas.Prompt) Message {
 	s.t.Helper()
 	s.waits("the prompt", func() bool {

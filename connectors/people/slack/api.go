@@ -65,7 +65,6 @@ func set(names ...string) map[string]bool {
 	return all
 }
 
-// apiError is an error in a reply of Slack.
 type apiError struct {
 	method string
 	status int

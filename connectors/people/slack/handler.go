@@ -188,8 +188,8 @@ func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt
 	return p, err
 }
 
-// showStep opens the dialog for an action. If the request is not routed to the person who
-// pressed, it refuses.
+// showStep opens the dialog for an action. If the request is not routed to the person who pressed, it
+// refuses the press.
 func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, b people.ButtonData) error {
 	if err := people.CheckRouted(ctx, h.desk, p, h.person); err != nil {
 		h.showOutcome(ctx, p)

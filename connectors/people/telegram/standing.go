@@ -13,7 +13,8 @@ import (
 // store. A press on the button shows the scopes and durations for that rule.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
-// offeredReaches returns the rules that a person can choose after the button "from now on".
+// offeredReaches returns the rules among which a person can choose after pressing the button "from now
+// on".
 func offeredReaches(p *schemas.Prompt) []schemas.Reach { return people.OfferedReaches(p, fitsWhole(p)) }
 
 // reachRows makes a button for each rule that an answer may store. A press shows the extents for the

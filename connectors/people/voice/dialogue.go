@@ -54,7 +54,6 @@ type dialogue struct {
 
 func (d *dialogue) say(kind LineKind, text string) { d.mouth.say(kind, text, d.open) }
 
-// ask begins to ask the person about p.
 func (d *dialogue) ask(p schemas.Prompt) {
 	d.open, d.words, d.readBack, d.unclear = &p, speechOf(&p), false, 0
 	d.overlaid = 0

@@ -239,7 +239,7 @@ func TestCodeWordsCannotBeGuessed(t *testing.T) {
 	b.NotNil(b.hears("no"))
 }
 
-// Only the listed words can allow a request, whatever was said before them.
+// Only a yes that ReadVoice recognises, followed by "confirm", can allow a request.
 func FuzzSpeech(f *testing.F) {
 	for _, text := range append(peopletest.UnclearSpeech, "yes", "confirm", "no", "repeat", "Yes.", "tango") {
 		f.Add(text, "confirm", true)

@@ -52,7 +52,8 @@ type mouth struct {
 	played int           // the number of the last line that the client has reported as spoken, if reports is set
 }
 
-// say adds a line for the client to speak. about is the request that the line is about, or nil.
+// say adds a line for the client to speak. The parameter about is the request that the line is about, or
+// nil.
 func (m *mouth) say(kind LineKind, text string, about *schemas.Prompt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -168,7 +168,7 @@ func (s *server) speech(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	t.polled.Store(time.Now().UnixNano())
-	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // 0, which stands for all lines, if after is no number
+	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // 0, which stands for all lines, if the parameter after is no number
 	ctx, cancel := context.WithTimeout(r.Context(), speechWithin)
 	defer cancel()
 	lines := t.next(ctx, after, t.ended)

@@ -175,7 +175,7 @@ func (s *mailer) mailError(t *target, m *message, step string, err error) *peopl
 	switch {
 	case refusal.Code/100 == 4:
 		e.After = retryIn(refusal.Msg, s.sinceFirst(m))
-	case refusal.Code/100 != 5: // no code of SMTP: the address is that of another kind of server
+	case refusal.Code/100 != 5: // not a code of SMTP: the address is that of another kind of server
 	case step == stepLogin, step == stepTLS, refusal.Code == 530:
 		e.Permanent = true
 		e.Err = fmt.Errorf("%w: check url, user and secret under connectors.wake.targets", e.Err)

@@ -167,9 +167,10 @@ func (p *page) reads() {
 	p.readsBy("document.querySelector('.text')", "document.querySelector('dialog .hint')")
 }
 
-// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on. If the
-// hint is about an unconfirmed denial, Allow must be active too. On a busy machine the page may miss a
-// part that was in view for a short time; readsBy then scrolls from the beginning again, more slowly.
+// readsBy scrolls an element from its beginning until the page's hint no longer asks the user to read on.
+// If the hint is about an unconfirmed denial, Allow must be active too. On a busy machine the page may
+// miss a part that was in view for a short time; readsBy then scrolls from the beginning again, more
+// slowly.
 func (p *page) readsBy(scrolled, hint string) {
 	p.t.Helper()
 	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now(); globalThis.pause = 300"))

@@ -190,7 +190,6 @@ func (c *client) enqueue(m outgoing) {
 	c.signal()
 }
 
-// backlog returns the number of queued messages.
 func (c *client) backlog() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

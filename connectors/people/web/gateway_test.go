@@ -307,7 +307,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.Eventually(func() bool { return r.web.Queued() > 200 }, 25*time.Second, 10*time.Millisecond) // the socket has taken fewer than 40 of the replies
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // few enough to send within 30 s; a client that reads nothing for so long is disconnected without a reason
+	const n = 60 // few enough to be sent within 30 s; a client that reads nothing for 30 s is disconnected without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	recheckAfter = 30 * time.Second // if a login of this age is used, the inbox asks the issuer again
+	recheckAfter = 30 * time.Second // the age from which a use of a login makes the inbox ask the issuer again
 	askAgain     = 5 * time.Second  // the pause after a failure to ask the issuer
 	turnLasts    = 15 * time.Second // the time for which only one gateway may ask the issuer about a login
 	maxSealed    = 96 << 10
@@ -34,7 +34,7 @@ type Logins interface {
 	// ApproverAs returns the approver whose identity is in from. If there is no such approver, the error
 	// is FORBIDDEN.
 	ApproverAs(ctx context.Context, from schemas.From) (schemas.Approver, error)
-	// RevokeAs is Records.Revoke for a person who has logged in at an issuer.
+	// RevokeAs does the same as Records.Revoke for a person who has logged in at an issuer.
 	RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from schemas.From) error
 	// LoadLogin returns the stored login of a session, or "" if no login is stored.
 	LoadLogin(ctx context.Context, session string) (sealed string, revision uint64, err error)
@@ -158,7 +158,7 @@ func (l *logins) create(ctx context.Context, session token, n login) error {
 func (l *logins) end(ctx context.Context, session string) {
 	l.forget(session)
 	if _, revision, err := l.nod.LoadLogin(ctx, session); err == nil && revision > 0 {
-		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // harmless if it fails: the stored login expires
+		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // this may fail, because the stored login expires
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 )
 
-// keyDown is a script that presses a key as the browser does, at the element with the focus. repeat
-// is true for a key that is held down.
+// keyDown returns a script that presses a key as the browser does, at the element with the focus. The
+// parameter repeat is true for a key that is held down.
 func keyDown(key string, repeat bool) string {
 	press := "new KeyboardEvent('keydown', {key: '" + key + "', bubbles: true, cancelable: true, repeat: false})"
 	if repeat {

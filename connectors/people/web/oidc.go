@@ -35,7 +35,7 @@ type flow struct {
 // a login.
 var pages = regexp.MustCompile(`^#/[A-Za-z0-9_/-]{0,300}$`)
 
-// flowCookie returns the cookie that keeps a login between its beginning and its end.
+// flowCookie returns the cookie in which a browser keeps a login that has begun and not ended.
 func (s *Server) flowCookie(value string, age time.Duration) *http.Cookie {
 	c := s.cookie(value, age)
 	// The issuer's redirect is a navigation from another site, and browsers send a strict cookie only

@@ -12,7 +12,7 @@ import (
 
 var began = time.Date(2026, 1, 3, 9, 30, 0, 0, time.UTC)
 
-// logged returns a request of the log with a time on this day of January 2026.
+// logged returns a request of the log from this day of January 2026.
 func logged(day int, id, command string, outcome schemas.Outcome) schemas.LoggedRequest {
 	at := time.Date(2026, 1, day, 12, 0, 0, 0, time.UTC)
 	l := schemas.LoggedRequest{Sequence: uint64(day), SessionID: "old", PendingID: id, Agent: "local", ToolName: "Bash", AskedAt: at}
@@ -198,8 +198,8 @@ func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 }
 
 // Two requests may have the same id and the same time from their agent. Each of their decisions has a row
-// of its own, even for the same content. A decision that the log has twice has one row. A record of a
-// request has no row beside that of its decision.
+// of its own, even for the same content. A decision that the log has twice has one row. An entry of the
+// log from before the decision has no row.
 func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)

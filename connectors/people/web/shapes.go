@@ -311,7 +311,7 @@ type grantView struct {
 	RevokedBy string        `json:"revoked_by,omitempty"`
 	Live      bool          `json:"live"`
 
-	// These texts come from people.StandingText.
+	// The texts of a people.StandingText.
 	Effect   string `json:"effect"`
 	Where    string `json:"where"`
 	Uses     string `json:"uses,omitempty"`

@@ -108,7 +108,6 @@ func (r *rig) opens(user string) *socket {
 	return s
 }
 
-// sends writes raw text.
 func (s *socket) sends(text string) {
 	s.t.Helper()
 	s.NoError(s.conn.Write(s.ctx, websocket.MessageText, []byte(text)))

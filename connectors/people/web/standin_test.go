@@ -73,7 +73,6 @@ func (s *standIn) withdraws(key string) {
 	s.web.Show(p)
 }
 
-// said returns the answers that the stand-in has received.
 func (s *standIn) said() []schemas.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 // loadAtOnce is the number of requests that are read from nod together for one client.
 const loadAtOnce = 16
 
-// subscription is what a client has subscribed to, and what it got. The hub's lock guards it.
+// subscription contains the subscriptions of a client, and the versions of requests that the client got.
+// The hub's lock guards it.
 type subscription struct {
 	inbox    bool
 	sessions map[string]bool
@@ -23,8 +24,7 @@ type subscription struct {
 	// sent contains, by request key, the last version that the client got of each pending
 	// request. For a request that was announced but not sent yet it contains the zero version.
 	sent map[string]sentVersion
-	// unlisted is the last number of pending requests beyond the window that was sent to the
-	// client.
+	// unlisted is the number of pending requests beyond the window, as last sent to the client.
 	unlisted int
 	// announced contains the requests that the client's goroutine load must read from nod and
 	// send, in this order. Some of them may have ended, or have been sent another way.
@@ -130,7 +130,8 @@ func (b *hub) recount(c *client) {
 	c.enqueueCount()
 }
 
-// count returns the content of the message that enqueueCount has queued, with the present number.
+// count returns the content of the message that enqueueCount has queued, with the present number of
+// unlisted requests.
 func (b *hub) count(c *client, now time.Time) countNotice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -209,7 +210,7 @@ func (c *client) load(ctx context.Context) {
 
 func (c *client) signalLoad() { signalOn(c.wakeLoad) }
 
-// readRows reads the requests of rows from nod, all at the same time. It omits requests that have
+// readRows reads the requests of these rows from nod, all at the same time. It omits requests that have
 // ended.
 func (s *Server) readRows(ctx context.Context, rows []*pendingRow) ([]*schemas.Prompt, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)

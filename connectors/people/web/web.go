@@ -107,7 +107,7 @@ type Options struct {
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
-	taken  string // the requested address, if that port was in use and the inbox listens on another
+	taken  string // the requested address, if its port was in use, so that the inbox listens on another port
 	signer tokenSigner
 
 	proxied                                   bool                // a proxy in front of the inbox terminates TLS

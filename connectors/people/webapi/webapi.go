@@ -44,7 +44,7 @@ func New(name string, secrets ...string) *Client {
 // use.
 func (c *Client) Hide(secrets ...string) { c.secrets = append(c.secrets, secrets...) }
 
-// Named returns a copy of the client whose errors name a method.
+// Named returns a copy of the client whose errors name this method of the service.
 func (c *Client) Named(method string) *Client {
 	named := *c
 	named.name += " " + method

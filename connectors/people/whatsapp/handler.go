@@ -326,7 +326,8 @@ func (h *handler) say(ctx context.Context, body string) (sent bool) {
 	return h.sayAbout(ctx, h.m.ID, body)
 }
 
-// sayAbout sends a message that quotes another message, whose id is quotes.
+// sayAbout sends a message that quotes another message. The parameter quotes is the id of the other
+// message.
 func (h *handler) sayAbout(ctx context.Context, quotes, body string) (sent bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()

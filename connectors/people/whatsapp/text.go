@@ -23,8 +23,8 @@ const (
 	margin = 256
 )
 
-// The first lines of a message that may be the second one about the same request: repeated while the
-// request is pending, and repeatEnded after its decision.
+// The first lines of a message that may be the second one about the same request. The text repeated is
+// for a pending request, and repeatEnded for a decided request.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"

@@ -309,7 +309,7 @@ func (s *Server) Drop(code int) {
 	all := s.connections()
 	s.mu.Lock()
 	for _, session := range s.sessions {
-		session.conn = nil // without this, the client's reply to the close message would end the session
+		session.conn = nil // if conn were still set, the client's reply to the close message would end the session
 	}
 	s.mu.Unlock()
 	for _, ws := range all {

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// The flags of messages.
 const (
 	suppressEmbeds = 1 << 2
 	ephemeral      = 1 << 6

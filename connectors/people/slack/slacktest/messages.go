@@ -87,7 +87,6 @@ type layout struct {
 	field   *input
 }
 
-// check enforces the rules for blocks.
 func check(raw []json.RawMessage, most int) (l layout, f *failure) {
 	if len(raw) == 0 || len(raw) > most {
 		return l, bad("invalid_blocks", "%d blocks", len(raw))

@@ -272,7 +272,6 @@ func (s *Server) openConnection([]byte) (map[string]any, *failure) {
 	return map[string]any{"url": "ws" + strings.TrimPrefix(s.http.URL, "http") + "/link?ticket=" + ticket}, nil
 }
 
-// conn is a connection of Socket Mode.
 type conn struct {
 	*websocket.Conn
 	closing bool // the server has asked the app to open another connection instead

@@ -153,7 +153,7 @@ func (s *Server) done(poll chan struct{}) *failure {
 	return nil
 }
 
-// forgetBelow deletes the updates below an offset.
+// forgetBelow deletes the updates whose ids are below an offset.
 func (s *Server) forgetBelow(offset int64) {
 	kept := s.updates[:0]
 	for _, u := range s.updates {
@@ -209,7 +209,6 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	return &reply, nil
 }
 
-// check enforces the limits of a message.
 func check(m *outgoing) *failure {
 	units := utf16.Encode([]rune(m.Text))
 	switch {

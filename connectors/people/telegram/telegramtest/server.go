@@ -24,8 +24,8 @@ const (
 	maxEntities = 100
 	maxData     = 64  // the longest data of a button, in bytes
 	maxToast    = 200 // the longest toast, in characters
-	chatBurst   = 20  // messages that a chat accepts at once; further ones at one per second
-	allBurst    = 60  // messages that all chats together accept at once; further ones at 30 per second
+	chatBurst   = 20  // accepted messages to a chat at once; after that, one per second
+	allBurst    = 60  // accepted messages to all chats at once; after that, 30 per second
 )
 
 // Server is a Telegram with one bot. It is safe for concurrent use.

@@ -83,7 +83,7 @@ func New(settings schemas.OIDC, secret, redirect string) *Client {
 	}
 }
 
-// bounded limits the length of responses.
+// bounded is a RoundTripper that limits the length of responses.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -190,7 +190,8 @@ func (c *Client) Begin(ctx context.Context) (Flow, string, error) {
 }
 
 // Finish completes a login with the parameters that the browser has brought from the issuer: the code,
-// and the issuer's name if the response has one. The caller must have compared the state.
+// and the issuer's name if the response has one. The caller must already have compared the parameter
+// state with that of f.
 func (c *Client) Finish(ctx context.Context, f Flow, code, iss string) (Tokens, Person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.http), 2*askWithin)
 	defer cancel()

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// person is a WhatsApp user.
 type person struct {
 	id         string
 	blocked    bool

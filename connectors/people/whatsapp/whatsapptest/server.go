@@ -33,8 +33,8 @@ const (
 const Template = "nod_request"
 
 const (
-	pairBurst = 45 // messages to a person at once; further ones at one in six seconds
-	allBurst  = 80 // the number of messages to all people together in a second
+	pairBurst = 45 // accepted messages to a person at once; after that, one in six seconds
+	allBurst  = 80 // accepted messages to all people together in a second
 )
 
 // Server is a WhatsApp with one number. It is safe for concurrent use.
