@@ -99,9 +99,9 @@ func notCompared(why string, alone fileDiff) fileDiff {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// textOnDisk compares a text that replaces a whole file, or a cell of a notebook. The diff may leave out
-// lines that the file already has (see foldable). The result then contains the whole text too, because
-// the file may change before a person answers.
+// textOnDisk compares a text with the file that it replaces, or with the cell of a notebook that it
+// replaces. The diff may leave out lines that the file already has (see foldable). The result then
+// contains the whole text too, because the file may change before a person answers.
 func (a *action) textOnDisk(text string, cell bool) fileDiff {
 	alone := fileDiff{lines: unnumbered(payload.Diff("", text))}
 	d := a.onDisk

@@ -108,7 +108,7 @@ func Spoken(transcript string) string { return lower(strings.TrimSuffix(trim(tra
 
 // Pick returns the index of the request that the utterance answers, in the slice open. That slice
 // contains the codes of the requests in this chat that wait for the person. An utterance without a code
-// matches only if open has one element. ok is false if the utterance is Unclear, or if it matches no
+// matches only if the slice has one element. ok is false if the utterance is Unclear, or if it matches no
 // request or several.
 func (said Utterance) Pick(open []string) (i int, ok bool) {
 	found := -1

@@ -84,8 +84,8 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 	return parts
 }
 
-// unfolded returns the parts that a channel must not fold. For an agent's question that is no plan, rest
-// contains the parts with the fields of the input; their Group is not set.
+// unfolded returns the parts that a channel must not fold. For an agent's question that is no plan, the
+// result rest contains the parts with the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request, p.OnDisk)
 	_, plan := p.Request.Plan()

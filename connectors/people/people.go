@@ -67,7 +67,7 @@ type Carrier interface {
 // Ref is not stored. A Carrier must be a Reviser if its channel can edit messages.
 type Reviser interface {
 	// Revise updates the message that ref identifies, to show the pending request p, with its choices
-	// and, if p.Repeat is set, the sentence about an earlier message. The worker calls it after each
+	// and, if p.Repeat is set, a sentence about an earlier message. The worker calls it after each
 	// Prompt. It also calls it when p changes, for example because its agent stops waiting for the
 	// answer. If the message was deleted or can no longer be edited, the error has Permanent set.
 	Revise(ctx context.Context, ref Ref, p schemas.Prompt) error

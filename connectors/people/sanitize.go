@@ -208,7 +208,8 @@ func (m *marker) hidden(char, s string) int {
 	return n * len(char)
 }
 
-// blanks writes a run of spaces, tabs and line breaks. last is true if the text ends with this run.
+// blanks writes a run of spaces, tabs and line breaks. The parameter last is true if the text ends with
+// this run.
 func (m *marker) blanks(s string, last bool) {
 	m.cluster = ""
 	if strings.Count(s, "\n") > maxBreaks {

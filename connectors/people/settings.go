@@ -70,8 +70,8 @@ func ReadSecrets(all ...Secret) ([]string, error) {
 	return read, nil
 }
 
-// KeyPair names the files of a TLS certificate and its key. Setting is the section of the settings with
-// these names. Both names are empty if nod itself does not speak TLS.
+// KeyPair names the files of a TLS certificate and its key. Setting is the path of the section of the
+// settings that contains the two names. Both names are empty if nod itself does not speak TLS.
 type KeyPair struct {
 	Setting           string
 	CertFile, KeyFile string

@@ -221,8 +221,8 @@ const maxNextPeople = 20
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 
-// squeeze removes spare columns of the table, last first, until the summaries have at least their
-// desired width. It returns the remaining columns and the width of the summaries.
+// squeeze removes spare columns of the table, beginning with the last, until the summaries have at least
+// their desired width. It returns the remaining columns and the width of the summaries.
 func squeeze(columns []column, width int) (left []column, room int) {
 	for {
 		room = width

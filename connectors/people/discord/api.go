@@ -55,9 +55,9 @@ var (
 		10003: true, // the channel is unknown
 		10013: true, // the user is unknown
 		50001: true, // the bot has no access
-		50007: true, // cannot send messages to this user
+		50007: true, // the bot cannot send messages to this user
 		50033: true, // the recipient is invalid
-		50278: true, // cannot send messages to this user, because they share no server with the bot
+		50278: true, // the bot cannot send messages to this user, because they share no server
 	}
 	limitErrors = map[int]bool{
 		20028: true, // the write rate of the channel is exceeded

@@ -19,7 +19,6 @@ const (
 	maxButtons = 30
 )
 
-// offer says which answers to p a message on Discord offers.
 func offer(p *schemas.Prompt) people.Offer {
 	return people.Offer{Prompt: p, Whole: fitsWhole(p), MaxLabel: maxLabel, MaxInput: maxWords}
 }

@@ -255,7 +255,7 @@ func (c *conn) say(ctx context.Context, op int, data any) error {
 }
 
 func (c *conn) heartbeat(ctx context.Context) error {
-	var seq any // JSON null before the first event
+	var seq any // null in JSON before the first event
 	if n := c.seq.Load(); n > 0 {
 		seq = n
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// footer returns the rows with the status and the keys. barred is the reason why the user cannot allow
-// the requests, or "". The number of rows is the same for every value of barred.
+// footer returns the rows with the status and the keys. The parameter barred is the reason why the user
+// cannot allow the requests, or "". The number of rows is the same for every value of barred.
 func (m *model) footer(barred string) []string {
 	rows := []string{""} // the caller replaces this empty row by the ruler
 	items := m.itemsOf(m.top())

@@ -36,8 +36,8 @@ func faults(s *stage) {
 	}
 }
 
-// sameError requires that err tells the worker to retry or wait in the same way as want. fault is the
-// fault that caused err.
+// sameError requires that err tells the worker to retry or wait in the same way as the error want. The
+// parameter fault is the fault that caused err.
 func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.t.Helper()
 	var e *people.Error

@@ -32,7 +32,6 @@ func row(p *schemas.Prompt, name string, all ...people.Button) (blocks []block) 
 
 func plainText(s string) *text { return &text{Type: "plain_text", Text: s} }
 
-// offer says which answers to p a message on Slack offers.
 func offer(p *schemas.Prompt) people.Offer {
 	return people.Offer{Prompt: p, Whole: fitsWhole(p), MaxLabel: maxLabel, MaxInput: maxWords}
 }

@@ -54,7 +54,7 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 
 // handleWords submits an answer with the text that a person wrote: the reason of a denial, or the answer
 // to an agent's question. The text counts only if the request has not changed since nod asked for the
-// text. head is the first line of the message in which nod asked for the text.
+// text. The parameter head is the first line of the message in which nod asked for the text.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {

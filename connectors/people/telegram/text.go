@@ -69,7 +69,7 @@ const (
 // form.
 func promptContent(p *schemas.Prompt, now time.Time) *content {
 	if fitsWhole(p) {
-		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // a long outcome may exceed the limit
+		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // the full form may be too long because of the outcome
 			return c
 		}
 	}

@@ -116,8 +116,8 @@ func (m *mouth) fetched(lines []Line, now time.Time) {
 	}
 }
 
-// spoken records that the client has spoken all lines up to seq. It has an effect only for
-// clients that report the end of their speech.
+// spoken records that the client has spoken all lines up to the one with the number seq. It has an effect
+// only for clients that report the end of their speech.
 func (m *mouth) spoken(seq int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

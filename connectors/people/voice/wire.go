@@ -31,7 +31,7 @@ type Message struct {
 	// before this message. If EndedMSAgo is missing, the person has just finished.
 	BeganMSAgo *int `json:"began_ms_ago,omitempty"`
 	EndedMSAgo int  `json:"ended_ms_ago,omitempty"`
-	// PendingID is the request that the person was asked about, if the client knows it.
+	// PendingID is the id of the request that the person was asked about, if the client knows it.
 	PendingID string `json:"pending_id,omitempty"`
 	// Seq is the number of the line that the client has spoken.
 	Seq int `json:"seq,omitempty"`

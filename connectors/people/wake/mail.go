@@ -69,7 +69,7 @@ func (s *mailer) send(ctx context.Context, t *target, m *message) error {
 	return s.mailError(t, m, step, err)
 }
 
-// try makes one attempt to send m. If it fails, step names the SMTP step that failed.
+// try makes one attempt to send m. If it fails, the result step names the SMTP step that failed.
 func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, err error) {
 	c, step, err := s.connect(ctx, t)
 	if err != nil {
@@ -205,9 +205,9 @@ func cause(err error) string {
 // unknown sender (greylisting), such as "try again in 300 seconds".
 var inSeconds = regexp.MustCompile(`\bin (\d{1,5}) ?s(?:ec|econds?)?\b`)
 
-// retryIn returns the time until the next attempt, from the text of a temporary refusal. since is the
-// time since the first refusal. If the text names no time, each pause is twice as long as the previous
-// pause.
+// retryIn returns the time until the next attempt, from the text of a temporary refusal. The parameter
+// since is the time that has passed since the first refusal. If the text names no time, each pause is
+// twice as long as the previous pause.
 func retryIn(text string, since time.Duration) time.Duration {
 	if found := inSeconds.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1]) // Atoi cannot fail, because inSeconds matches at most five digits

@@ -160,8 +160,8 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
-// reads scrolls through the text that the user must read in the dialog, a little less than one
-// screen at a time.
+// reads scrolls through the text that the user must read in the dialog, by a little less than one screen
+// at a time.
 func (p *page) reads() {
 	p.t.Helper()
 	p.readsBy("document.querySelector('.text')", "document.querySelector('dialog .hint')")

@@ -65,8 +65,8 @@ type requestView struct {
 	Kind     schemas.Kind `json:"kind"`
 	ToolName string       `json:"tool_name,omitempty"`
 	Agent    string       `json:"agent"`
-	// The agent's own names for itself and for the session, and the name of the project's
-	// directory, sanitised for display.
+	// These fields contain the agent's own names for itself and for the session, and the name of the
+	// project's directory. They are sanitised for display.
 	AgentName    string       `json:"agent_name,omitempty"`
 	SessionLabel string       `json:"session_label,omitempty"`
 	Project      string       `json:"project,omitempty"`

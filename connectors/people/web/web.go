@@ -51,7 +51,7 @@ type LoginCodes interface {
 	// A code works once. If the code is unknown, too old or used, the error is NOT_FOUND.
 	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
 	// SpendLoginCode makes the link or session with this id invalid. nod stores this until the time at
-	// which the link or session expires. first is true for exactly one caller.
+	// which the link or session expires. The result first is true for exactly one caller.
 	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
 	// LoginCodeSpent reports whether SpendLoginCode was called for this link or session.
 	LoginCodeSpent(ctx context.Context, id string) (bool, error)
@@ -123,7 +123,7 @@ type Server struct {
 }
 
 // open starts to listen. If the requested port of a loopback address is in use, it listens on a free
-// port, and returns the requested address as taken.
+// port, and returns the requested address in taken.
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)

@@ -88,8 +88,8 @@ func (h *handler) uncertain(err error) error {
 	return err
 }
 
-// noticeIfSlow tells the person that their answer is being recorded, unless stop is called within
-// recordingAfter. If Meta delivers the same message again, the person is not told again.
+// noticeIfSlow tells the person that their answer is being recorded, unless the returned function stop is
+// called within recordingAfter. If Meta delivers the same message again, the person is not told again.
 func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
 	if h.m.Type != "interactive" && people.ReadText(h.m.Text.Body).Code == "" && !isWords(h.m.Text.Body) {
 		return func() {}

@@ -23,8 +23,8 @@ const (
 	margin = 256
 )
 
-// The first lines of a message that may be the second one about the same request. The text repeated is
-// for a pending request, and repeatEnded for a decided request.
+// The first lines of a message that may be the second one about the same request. The constant repeated
+// is for a pending request, and repeatEnded for a decided request.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -132,7 +132,7 @@ func fitsWhole(p *schemas.Prompt) bool { return formOf(p) != briefly }
 // promptText returns the text of a prompt in its full form or, if that is too long, in its brief form.
 func promptText(p *schemas.Prompt, now time.Time) string {
 	if fitsWhole(p) {
-		if text := layout(p, people.Parts(p, now)); people.UTF16(text) <= maxText { // a long outcome may exceed the limit
+		if text := layout(p, people.Parts(p, now)); people.UTF16(text) <= maxText { // the full form may be too long because of the outcome
 			return text
 		}
 	}

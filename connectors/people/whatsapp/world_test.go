@@ -59,7 +59,7 @@ func withTemplate(o *whatsapp.Options) {
 	o.Template = whatsapp.TemplateSettings{Name: whatsapptest.Template, Language: "en"}
 }
 
-// run runs the carrier until stop is called. stop returns Run's error.
+// run runs the carrier until the returned function is called. That function returns Run's error.
 func (w *world) run() (stop func() error) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
