@@ -59,8 +59,8 @@ func ReadButton(text string, limit int) (b ButtonData, ok bool) {
 // The actions of the buttons that every channel has. Other buttons have as their action the index of a
 // request's option, a result of Extent.Action, or an action that only their channel knows.
 const (
-	ActAllow = "a" // allow once
-	ActDeny  = "d" // deny once
+	ActAllow = "a" // the button allows the request once
+	ActDeny  = "d" // the button denies the request once
 )
 
 // AnswerFor returns the answer to p for the action of a button. It is for a channel that offers

@@ -16,7 +16,7 @@ import (
 // pairing code, /web, /leave, /back, /freeze and /thaw.
 type Commands struct {
 	Desk    Desk
-	Channel string    // the connector's name
+	Channel string    // the name of the connector on which the command was typed
 	Prefix  string    // what a person writes before the name of a command, such as "/nod "; empty means "/"
 	Now     time.Time // the broker's time if it is known, otherwise this machine's time
 }

@@ -10,10 +10,10 @@ import (
 
 // The kinds of a Dialog.
 const (
-	AskWhy  = "why"  // the reason of a denial
-	AskSay  = "say"  // the answer to an agent's question
+	AskWhy  = "why"  // the dialog asks for the reason of a denial
+	AskSay  = "say"  // the dialog asks for the answer to an agent's question
 	AskEdit = "edit" // the input of a call, to allow the call with changes
-	AskCode = "code" // the code word
+	AskCode = "code" // the dialog asks for the code word
 )
 
 // Dialog describes a dialog with one field, in which a person enters a text.

@@ -135,7 +135,7 @@ func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 		for _, width := range []int{0, 40, 41, 80, 200} {
 			rows, _, found := strings.Cut(Text(runs(command), now, width), "\n"+captionMark)
 			require.True(t, found)
-			_, rows, found = strings.Cut(rows, "\n") // rows without the headline
+			_, rows, found = strings.Cut(rows, "\n") // leave out the row with the headline
 			require.True(t, found)
 			var shown strings.Builder
 			for row := range strings.SplitSeq(rows, "\n") {

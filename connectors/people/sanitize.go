@@ -122,7 +122,7 @@ type marker struct {
 	lines []string
 	spans [][]payload.Span
 	line  strings.Builder
-	style payload.Style  // the style of the next character
+	style payload.Style  // the style of the next character that marker writes
 	open  []payload.Span // the styles of the unfinished line so far
 	// cluster contains the last letter of the line with its combining marks. Another combining mark
 	// would attach to that letter. After a ⟦…⟧ mark or a blank, cluster is empty.

@@ -21,7 +21,7 @@ type StandingText struct {
 	By      string // the approver who gave the standing answer
 	When    string
 	From    string // the question that the approver answered, such as "question r-1"
-	Message string // the approver's message
+	Message string // the message that the approver added; may be empty
 	Undo    string // the verb for ending the standing answer: "revoke" or "forget"; empty if it has ended
 }
 

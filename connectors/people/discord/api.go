@@ -45,7 +45,7 @@ func newAPI(base, token string) (*api, error) {
 // The codes of Discord's errors to which nod reacts in a special way.
 const (
 	unknownMessage      = 10008
-	alreadyAcknowledged = 40060 // an interaction was already acknowledged
+	alreadyAcknowledged = 40060 // the error that an interaction was already acknowledged
 )
 
 // The codes of Discord's errors, grouped by how nod reacts to them:
@@ -72,7 +72,7 @@ type apiError struct {
 	status int
 	code   int // 0 if Discord sent no code
 	detail string
-	after  time.Duration // the time to wait; 0 if Discord named no time
+	after  time.Duration // the time that Discord asks nod to wait; 0 if Discord named no time
 }
 
 func (f *apiError) Error() string {

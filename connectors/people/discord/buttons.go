@@ -59,7 +59,7 @@ const (
 // prompt also names that message.
 type pressID struct {
 	kind   string
-	origin string // the id of the prompt's message
+	origin string // the id of the message of the prompt
 	repeat bool   // the prompt may be in the chat twice
 	button people.ButtonData
 }

@@ -63,7 +63,7 @@ const (
 type session struct {
 	id      string // empty before the first connection of a session
 	address string
-	seq     int64 // the number of the session's last event
+	seq     int64 // the number of the last event that nod got in the session
 }
 
 // Run receives presses, sent modals and commands. It handles those of one person one after another. If a

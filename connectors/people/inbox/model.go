@@ -23,7 +23,7 @@ type (
 type model struct {
 	ctx   context.Context
 	o     Options
-	clock func() time.Time // this machine's clock
+	clock func() time.Time // returns this machine's time
 	after scheduler
 
 	width, height int

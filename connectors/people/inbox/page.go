@@ -14,7 +14,7 @@ import (
 type page struct {
 	id    string // the result of layoutID for the text in rows
 	rows  []string
-	drawn []string // the rows with colours
+	drawn []string // the rows as they are drawn, with colours
 	need  int      // the user can allow the request only after rows[:need] have been visible
 	width int
 	draws bool // the terminal can draw every row completely

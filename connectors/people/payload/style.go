@@ -22,7 +22,7 @@ const (
 	AddedWord   Style = "added-word"   // a word that an edit adds to a line
 	RemovedWord Style = "removed-word" // a word that an edit removes from a line
 	Faint       Style = "faint"        // text that a person need not read first
-	RiskLow     Style = "risk-low"     // a low risk in a caption
+	RiskLow     Style = "risk-low"     // a low risk in a headline
 	RiskMedium  Style = "risk-medium"
 	RiskHigh    Style = "risk-high" // a high risk, or a risk that this version does not know
 	Mark        Style = "mark"      // a mark that nod puts in place of a deceptive character

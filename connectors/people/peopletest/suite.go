@@ -120,7 +120,7 @@ type stage struct {
 	features Features
 	desk     *desk
 	carrier  people.Carrier
-	stop     func() // ends the carrier's Run
+	stop     func() // ends the carrier's Run and waits until it has returned
 	log      *testlog.Buffer
 	secrets  []string
 }

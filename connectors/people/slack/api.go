@@ -70,7 +70,7 @@ type apiError struct {
 	status int
 	code   string
 	detail string
-	after  time.Duration // the time to wait; 0 if Slack named no time
+	after  time.Duration // the time that Slack asks nod to wait; 0 if Slack named no time
 }
 
 func (f *apiError) Error() string {

@@ -28,9 +28,9 @@ var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 type handler struct {
 	*Carrier
 	desk    people.Desk
-	id      string // the id of the envelope
+	id      string // the id of the envelope that is handled
 	person  string
-	channel string // the conversation for replies
+	channel string // the conversation to which nod replies
 	ts      string // the message of the prompt; empty for a command
 	repeat  bool   // the prompt may be in the chat twice
 	view    string // the dialog in which the person pressed; empty for a press under a message

@@ -31,7 +31,7 @@ const maxLabel = 60
 // worker needs no stored state to use it. The data does not prove who pressed the button.
 type buttonData struct {
 	digest  string
-	waiters int // the number of calls, at least 1
+	waiters int // the number of identical calls, at least 1
 	action  string
 }
 

@@ -105,7 +105,7 @@ func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	m := w.shows()
 	announce := w.expires(m)
 	for range 10 {
-		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks during getMe
+		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks during the call getMe
 		w.ErrorContains(<-w.runs(), "getMe")
 		w.heldBack(announce())
 		w.carrier.Runs(time.Minute)

@@ -35,7 +35,7 @@ const (
 // content is the text of a message with its entities, while it is being built.
 type content struct {
 	text     strings.Builder
-	units    int // the text's length in UTF-16 units
+	units    int // the length of the text, in UTF-16 units
 	entities []entity
 }
 

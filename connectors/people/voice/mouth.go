@@ -45,7 +45,7 @@ type mouth struct {
 	mu     sync.Mutex
 	more   chan struct{} // closed and replaced whenever a line is added
 	lines  []Line        // the lines that the client has perhaps not received
-	seq    int           // the number of the last line
+	seq    int           // the number of the last line that was added
 	said   []string      // the texts of the last lines, to recognise their echo
 	playTo time.Time     // the time at which the client will have spoken all lines that it fetched
 	got    int           // the number of the last line that the client has fetched

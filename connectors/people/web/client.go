@@ -22,8 +22,8 @@ const (
 	maxBacklog     = 256 // the longest queue of messages, without the pending requests that a subscription sends
 	maxCalls       = 16  // the largest number of concurrent calls to nod
 	messagesAtOnce = 200
-	messagesEach   = 100                                 // the largest number of messages per second
-	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // the longest message, in bytes
+	messagesEach   = 100                                 // the largest number of messages that a client may send in a second
+	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // the longest message that a client may send, in bytes
 	pageBytes      = 4 << 20                             // the longest page of a list, in bytes of the requests' payloads
 	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
@@ -58,7 +58,7 @@ type client struct {
 	calls          chan struct{}
 	rate           *rate.Limiter
 
-	wakeLoad chan struct{} // wakes the goroutine load
+	wakeLoad chan struct{} // a value in this channel wakes the goroutine load
 
 	subscription // guarded by the hub's lock
 

@@ -189,7 +189,7 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
-	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing Ann's connection releases her lock
+	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // the end of Ann's connection releases her lock
 	r.Eventually(func() bool {
 		lock, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 		return lock.Payload.Granted

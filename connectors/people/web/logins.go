@@ -78,7 +78,7 @@ type logins struct {
 	gateway string
 	aead    cipher.AEAD
 	url     string
-	now     func(context.Context) (time.Time, error) // the broker's time
+	now     func(context.Context) (time.Time, error) // returns the broker's time
 	recheck time.Duration
 	lasts   time.Duration // how long a check of a login counts
 

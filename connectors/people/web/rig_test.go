@@ -47,7 +47,7 @@ type rig struct {
 	ctx   context.Context
 	dir   string
 	nod   *embed.Nod
-	web   *embed.Web // the users' inbox
+	web   *embed.Web // the inbox of Ann, Bob and Eve
 	at    string     // the address to which to connect; empty means the inbox's URL
 	asker *bus.Asker
 	conns []*bus.Conn

@@ -128,6 +128,6 @@ func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
 	p.does(chromedp.Click("nod-session h2"))
 	p.sees("document.querySelector('nod-session').innerText.includes('You have the input lock')")
 	p.Equal("Ann", holder())
-	p.goes("#/") // leaving the page releases the lock
+	p.goes("#/") // the lock is released when the user leaves the page
 	r.Eventually(func() bool { return holder() == "Bob" }, 20*time.Second, 20*time.Millisecond)
 }

@@ -26,7 +26,7 @@ type standIn struct {
 	freezes []schemas.Freeze
 	noThaw  *schemas.Error // if not nil, the reply to every thaw
 	noShow  *schemas.Error // if not nil, the reply to every Show
-	logged  []schemas.Page // the pages of the log
+	logged  []schemas.Page // the pages that Logged returns
 	noLog   *schemas.Error // if not nil, the reply to every Logged
 	web     *web.Server
 }

@@ -45,7 +45,7 @@ type token struct {
 // process that can read the key can make login links.
 type tokenSigner struct {
 	dir  string // the directory with the file of the inbox's URL, and with the key unless the settings name another file
-	path string // the path of the key
+	path string // the path of the file with the key
 	key  []byte
 }
 

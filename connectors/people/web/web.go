@@ -115,7 +115,7 @@ type Server struct {
 
 	hub    *hub
 	pushes *pusher
-	logins *logins // nil without Options.Logins
+	logins *logins // nil if Options.Logins is nil
 	clock  clock
 	http   *http.Server
 	done   chan struct{}

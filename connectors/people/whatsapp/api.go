@@ -65,7 +65,7 @@ var (
 type apiError struct {
 	status, code int
 	text         string
-	after        time.Duration // the time to wait; 0 if the server named no time
+	after        time.Duration // the time that Meta asks nod to wait; 0 if Meta named no time
 }
 
 func (f *apiError) Error() string {

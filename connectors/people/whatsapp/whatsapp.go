@@ -35,7 +35,7 @@ const defaultBase = "https://graph.facebook.com/v24.0"
 type Options struct {
 	BaseURL       string // the base URL of another Graph API; empty means Meta's own
 	PhoneNumberID string
-	Token         string // the access token
+	Token         string
 	AppSecret     string // the key with which Meta signs its calls
 	VerifyToken   string // the text that Meta sends when it checks the webhook's address
 	Listen        string // the address of the webhook, HOST:PORT; without TLS, only a loopback address is accepted

@@ -115,7 +115,7 @@ type desk struct {
 	mu      sync.Mutex
 	answers []schemas.Answer
 	reports []schemas.Delivery
-	done    []string // the freezes and thaws
+	done    []string // the freezes and thaws that the desk received
 	handled map[string]bool
 	err     error // if not nil, the error that Answer returns
 	noMarks error // if not nil, the error of Handled and MarkHandled

@@ -16,7 +16,7 @@ import (
 type session struct {
 	id     string
 	events [][]byte
-	conn   *websocket.Conn // nil while no connection is open
+	conn   *websocket.Conn // nil while the session has no connection
 }
 
 // message types of the gateway.

@@ -53,10 +53,10 @@ type Server struct {
 // Fault is a planned failure of a call.
 type Fault struct {
 	Call       string // the call that fails, such as "create DM"; empty means "create message" and "edit message"
-	Status     int    // the HTTP status; 0 breaks the connection
-	Code       int    // the code of the error
+	Status     int    // the HTTP status of the reply; 0 means that the server breaks the connection
+	Code       int    // the code in the error that the server returns
 	Message    string
-	RetryAfter float64 // the time to wait, in seconds
+	RetryAfter float64 // the time that the server asks the client to wait, in seconds
 	Done       bool    // the server executes the call although the call then fails
 	Then       func()  // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
@@ -122,7 +122,7 @@ type failure struct {
 	code    int
 	message string
 	after   float64
-	fault   bool // the client broke a rule
+	fault   bool // the client broke a rule of the real server
 }
 
 func bad(format string, args ...any) *failure {

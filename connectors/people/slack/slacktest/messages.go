@@ -307,7 +307,7 @@ type view struct {
 // trigger is an act of a person, such as a press, after which the app may open one dialog.
 type trigger struct {
 	by      *person
-	ts      string // the message with the pressed button
+	ts      string // the id of the message with the pressed button
 	used    bool
 	submits *view // the filled-in dialog that the person has sent; nil if the person pressed a button
 }

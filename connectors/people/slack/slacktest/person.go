@@ -13,7 +13,7 @@ type person struct {
 	away     bool
 	messages []*message
 	read     []Read
-	view     *view // the dialog that is open
+	view     *view // the dialog that the person has open
 }
 
 func (p *person) channel() string { return "D" + p.id }

@@ -50,7 +50,7 @@ type message struct {
 	ReplyTo  *message `json:"reply_to_message,omitempty"`
 	Markup   *markup  `json:"reply_markup,omitempty"`
 
-	first string // the original text, before any edit
+	first string // the text of the message before any edit
 }
 
 type callback struct {

@@ -26,7 +26,7 @@ type message struct {
 	ID, Type, Text string
 	Quotes         string
 	Buttons        []Button
-	mine           bool // the person wrote the message
+	mine           bool // the person of this chat wrote the message
 	person         string
 	callback       string
 }

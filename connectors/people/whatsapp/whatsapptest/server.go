@@ -63,10 +63,10 @@ type Server struct {
 
 // Fault is a planned failure of a call that sends a message.
 type Fault struct {
-	Status     int // the HTTP status; 0 breaks the connection
-	Code       int // the code in the error
+	Status     int // the HTTP status of the reply; 0 means that the server breaks the connection
+	Code       int // the code in the error that the server returns
 	Words      string
-	RetryAfter int    // the time to wait, in seconds
+	RetryAfter int    // the time that the server asks the client to wait, in seconds
 	Done       bool   // the server sends the message although the call then fails
 	Nth        int    // how many calls succeed before the fault occurs
 	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
@@ -134,7 +134,7 @@ type failure struct {
 	status, code int
 	words        string
 	after        int
-	fault        bool // the client broke a rule
+	fault        bool // the client broke a rule of the real server
 }
 
 func bad(format string, args ...any) *failure {
