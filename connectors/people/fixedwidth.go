@@ -43,8 +43,8 @@ func FixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	return b.String(), slices.DeleteFunc(moved, func(s payload.Span) bool { return s.From >= s.To })
 }
 
-// move updates moved, a copy of spans, for n bytes that move from the offset from to the offset to. Each
-// offset in these bytes becomes the new offset.
+// move updates moved, a copy of spans, for n bytes that move from the offset in from to the offset in to.
+// Each offset in these bytes becomes the new offset.
 func move(moved, spans []payload.Span, from, n, to int) {
 	first, _ := slices.BinarySearchFunc(spans, from, func(s payload.Span, at int) int { return s.To - at })
 	for i := first; i < len(spans) && spans[i].From < from+n; i++ {

@@ -208,7 +208,7 @@ func votesCell(p *schemas.Prompt) string {
 	return fmt.Sprintf("%d of %d", len(p.Votes), p.VotesNeeded)
 }
 
-// nextCell returns "Bob 14:05" if p goes to Bob at that time, in the zone of now.
+// nextCell returns "Bob 14:05" if p goes to Bob at that time, in the time zone of now.
 func nextCell(p *schemas.Prompt, now time.Time) string {
 	if p.Next == nil {
 		return ""

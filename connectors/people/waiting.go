@@ -28,7 +28,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 }
 
 // DeadlineText returns a pending request's deadline, such as "14:05 CET", in the zone of its recipient or
-// else in the zone of now.
+// else in the time zone of now.
 func DeadlineText(p *schemas.Prompt, now time.Time) string {
 	now = recipientTime(p, now)
 	return clock(p.Deadline.In(now.Location()), now)
@@ -46,8 +46,8 @@ func recipientTime(p *schemas.Prompt, now time.Time) time.Time {
 	return now.In(zone)
 }
 
-// NextText returns the next step of a pending request's escalation, such as "goes to Bob at 14:05
-// CET", with the time in the zone of now. Without a further step it returns "".
+// NextText returns the next step of a pending request's escalation, such as "goes to Bob at 14:05 CET",
+// with the time in the time zone of now. Without a further step it returns "".
 func NextText(p *schemas.Prompt, now time.Time) string {
 	if p.Next == nil || p.Decision != nil {
 		return ""

@@ -25,9 +25,9 @@ type standIn struct {
 	grants  []schemas.StandingAnswer
 	freezes []schemas.Freeze
 	noThaw  *schemas.Error // if not nil, the reply to every thaw
-	noShow  *schemas.Error // if not nil, the reply to every Show
+	noShow  *schemas.Error // if not nil, the reply to every call of Show
 	logged  []schemas.Page // the pages that Logged returns
-	noLog   *schemas.Error // if not nil, the reply to every Logged
+	noLog   *schemas.Error // if not nil, the reply to every call of Logged
 	web     *web.Server
 }
 

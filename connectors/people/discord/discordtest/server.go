@@ -57,7 +57,7 @@ type Fault struct {
 	Code       int    // the code in the error that the server returns
 	Message    string
 	RetryAfter float64 // the time that the server asks the client to wait, in seconds
-	Done       bool    // the server executes the call although the call then fails
+	Done       bool    // if set, the server executes the call and then makes the call fail
 	Then       func()  // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 

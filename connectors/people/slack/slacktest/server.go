@@ -56,7 +56,7 @@ type Fault struct {
 	Status     int    // the HTTP status of the reply; 0 means that the server breaks the connection
 	Code       string // the error code in a reply with the status 200
 	RetryAfter int    // the time that the server asks the client to wait, in seconds
-	Done       bool   // the server executes the call although the call then fails
+	Done       bool   // if set, the server executes the call and then makes the call fail
 	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 

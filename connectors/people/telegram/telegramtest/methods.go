@@ -340,7 +340,7 @@ func (s *Server) answerCallbackQuery(_ *http.Request, body []byte) (any, *failur
 	return true, nil
 }
 
-// deleteMessage deletes a message, from the bot or from the person, in a private chat.
+// deleteMessage deletes a message that the bot or the person wrote in a private chat.
 func (s *Server) deleteMessage(_ *http.Request, body []byte) (any, *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

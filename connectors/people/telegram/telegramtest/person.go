@@ -174,14 +174,14 @@ func (m *message) bare() string {
 	return string(utf16.Decode(left))
 }
 
-// Keeps reports whether a chat contains a message with this text, from the bot or from the person.
+// Keeps reports whether a chat contains a message with this text, whether the bot or the person wrote it.
 func (s *Server) Keeps(id int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.people[id].messages, func(m *message) bool { return m.Text == text })
 }
 
-// Last returns the id of the last message in a chat, from the bot or from the person.
+// Last returns the id of the last message in a chat, whether the bot or the person wrote it.
 func (s *Server) Last(id int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,7 @@ type Fault struct {
 	Code       int // the code in the error that the server returns
 	Words      string
 	RetryAfter int    // the time that the server asks the client to wait, in seconds
-	Done       bool   // the server sends the message although the call then fails
+	Done       bool   // if set, the server sends the message and then makes the call fail
 	Nth        int    // how many calls succeed before the fault occurs
 	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
