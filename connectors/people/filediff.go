@@ -12,7 +12,7 @@ import (
 // diffLine is a line of a diff, or a note of nod between two lines.
 type diffLine struct {
 	payload.Line
-	number int    // the line's number in the file on disk; 0 for an added line, or if unknown
+	number int    // the line's number in the file on disk; 0 if the line is added, or if nod does not know the number
 	note   string // a note of nod in place of lines; empty for a line
 	gone   int    // the number of removed lines that the note replaces
 }

@@ -11,7 +11,7 @@ import (
 func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before, after func(*backlog) // called before and after Telegram reports the last update
+		before, after func(*backlog) // called before and after Telegram says that no update is left
 		holds         bool
 	}{
 		"at once":                       {holds: false},

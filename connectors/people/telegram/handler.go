@@ -58,7 +58,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, the buttons are removed. For invented data, find returns unknown itself, and the buttons stay.
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, the buttons are removed. For invented data, find returns the variable unknown itself, and the buttons stay.
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, tell)
@@ -147,9 +147,9 @@ func (t *callbackQuery) from() schemas.From {
 }
 
 // findRequest returns the request that a message shows, with the number of calls in b, the data of its
-// button. If the request does not have the digest in b, the error is unknown. If the message's text is
-// no longer available, findRequest looks for the digest among the pending requests that this person
-// may see.
+// button. If the request does not have the digest in b, the error is that for an unknown request. If the
+// message's text is no longer available, findRequest looks for the digest among the pending requests that
+// this person may see.
 func (h *handler) findRequest(ctx context.Context, m *message, person int64, b buttonData) (schemas.Prompt, error) {
 	if m != nil && m.Text != "" {
 		session, id, ok := requestNamedIn(m.Text)

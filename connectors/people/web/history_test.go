@@ -29,7 +29,7 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	r.Regexp(`Denied · Ann · .* · web · "not on Fridays"`, newest.Text)
 	r.Equal("two", all.Payload.Permissions[1].PendingID)
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}, all.Payload.Permissions[1].Decision.By)
-	// The history also contains a request with an id that a rule decided.
+	// The history also contains a request that a rule decided.
 	ruled, err := r.asker.Submit(r.ctx, shell("ruled", "four", "ls -l"))
 	r.NoError(err)
 	r.Zero(ruled.Receipt.Revision)

@@ -153,8 +153,8 @@ func (h *handler) handleTap(ctx context.Context, id string) error {
 	return h.answer(ctx, &p, a)
 }
 
-// find returns the request that a button names, with the number of calls that the button's message
-// shows. If the request does not have the digest in the button, the error is unknown.
+// find returns the request that a button names, with the number of calls that the button's message shows.
+// If the request does not have the digest in the button, the error is that for an unknown request.
 func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt, error) {
 	if b.Session != "" {
 		p, page, err := h.desk.Show(ctx, b.Session, b.ID)
