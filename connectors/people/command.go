@@ -72,7 +72,7 @@ func (c *Commands) pair(ctx context.Context, from schemas.From, code string) (st
 	return "The code is right. You can answer as soon as nod pair accepts you, in the terminal where it runs.", nil
 }
 
-// loginLink returns a link that logs this person in to the web inbox once.
+// loginLink returns a link that logs this person in to the web inbox. The link works once.
 func (c *Commands) loginLink(ctx context.Context, from schemas.From) (string, error) {
 	linker, ok := c.Desk.(LoginLinker)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 type StandingText struct {
 	ID      string // a prefix of the standing answer's id; nod revoke accepts the prefix
 	Effect  string // the effect, "allow" or "deny"
-	Covers  string // the exact rules or permissions, or the single call
+	Covers  string // what the standing answer covers: the exact rules or permissions, or the single call
 	Where   string // such as "in session S" or "for agent local, in any session"
 	Uses    string // such as "for 1 more call"
 	Until   string // such as "until it is revoked", "for another 8 minutes" or "revoked by Ann"

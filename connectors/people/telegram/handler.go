@@ -58,7 +58,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, the buttons are removed. For invented data, find returns the variable unknown itself, and the buttons stay.
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, the buttons are removed. For invented data, find returns exactly unknown, and the buttons stay.
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, tell)
