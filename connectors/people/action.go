@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// action collects the parts of a prompt that show the input of a tool call. Its field fields contains the
-// fields of the input that no part shows yet.
+// action collects the parts of a prompt that show the input of a tool call. Its slice fields contains the
+// input's fields that no part shows yet.
 type action struct {
 	r      *schemas.Request
 	onDisk *schemas.DiskFile // nil if nod has not read the file that the call writes
@@ -69,8 +69,8 @@ func (a *action) text(name string) (string, bool) {
 	return "", false
 }
 
-// first returns the first of the given names whose field is a non-empty string, with the value of this
-// field.
+// first returns the first of the given names under which the input has a non-empty string, and that
+// string.
 func (a *action) first(names ...string) (name, text string) {
 	for _, name := range names {
 		if text, ok := a.text(name); ok && text != "" {
@@ -80,7 +80,7 @@ func (a *action) first(names ...string) (name, text string) {
 	return "", ""
 }
 
-// drop removes fields that a part already shows.
+// drop removes the fields with these names, because a part already shows them.
 func (a *action) drop(names ...string) {
 	a.fields = slices.DeleteFunc(a.fields, func(f field) bool { return slices.Contains(names, f.name) })
 }
@@ -97,8 +97,8 @@ func (a *action) head(verb, object string, styles []payload.Span) {
 	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
 }
 
-// question appends the text of a question, or the plan that a person must approve. Another part contains
-// the answers; see unfolded.
+// question appends the text of an agent's question, or the plan that a person must approve. Another part
+// contains the answers; see unfolded.
 func (a *action) question() {
 	if plan, ok := a.text("plan"); ok && strings.TrimSpace(plan) != "" {
 		a.drop("plan")
@@ -333,8 +333,8 @@ func counts(added, removed int) string {
 	return strings.Join(all, " ")
 }
 
-// overlay returns the spans of a line of end bytes. It moves the spans words by shift bytes, and gives
-// the style style to all other bytes.
+// overlay returns the spans of a line whose length in bytes is end. They are the spans in words, moved by
+// shift bytes, and spans with the given style for all other bytes.
 func overlay(style payload.Style, shift, end int, words []payload.Span) (all []payload.Span) {
 	at := 0
 	add := func(from, to int, style payload.Style) {

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Choice returns the label of an option of the question r.
+// Choice returns the label of one of the answers to r, which is an agent's question.
 func Choice(r *schemas.Request, o schemas.Option) string {
 	_, plan := r.Plan()
 	switch {
@@ -58,14 +58,14 @@ func answers(r *schemas.Request) []string {
 // once and deny once), with their effects.
 var plainAnswers = map[string]string{"Allow once": "allow once", "Reject": "deny"}
 
-// meaningsOf returns the agent's explanation of each answer of a question, by the answer's name. It
-// reads the field "answers" of the input.
+// meaningsOf returns the agent's explanation of each answer to the agent's question, by the answer's
+// name. It reads the field "answers" of the input.
 func meaningsOf(r *schemas.Request) map[string]string {
 	var details struct {
 		Answers []struct{ Answer, Meaning string }
 	}
 	if json.Unmarshal(r.ActionDetails, &details) != nil {
-		return nil // a question need not explain its answers, so this is no error; other parts show the whole input
+		return nil // an agent need not explain the answers to its question, so this is no error; other parts show the whole input
 	}
 	all := map[string]string{}
 	for _, a := range details.Answers {
@@ -87,8 +87,8 @@ func standingRules(p *schemas.Prompt) []string {
 	return all
 }
 
-// WithoutAnswers removes the lines that name an answer from the lines of the part Answers. It is
-// for a channel that lists the answers itself, with its own keys.
+// WithoutAnswers returns the lines of the part Answers without the lines that name an answer. It is for a
+// channel that lists the answers itself, with its own keys.
 func WithoutAnswers(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(line string) bool {
 		return line != AgentRemembers && !strings.HasPrefix(line, needed)

@@ -9,15 +9,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ButtonData is the data of a button. It contains the digest of the request, the action, the
-// number of identical calls that the message shows and, if the channel has room for it, the
-// request's name. It is valid only for this request, and not for calls that joined later. A
-// worker needs no stored state to use it. It does not prove who pressed the button.
+// ButtonData is the data of a button. It contains the digest of the request, the action, the number of
+// identical calls that the message shows and, if the channel has room for it, the request's session and
+// id. The data is valid only for this request, and not for calls that joined later. A worker needs no
+// stored state to use it. The data does not prove who pressed the button.
 type ButtonData struct {
 	Digest      string
 	Action      string
 	Waiters     int
-	Session, ID string // empty if the button has no room for the request's name
+	Session, ID string // both are empty if they do not fit into the button
 }
 
 // ButtonFor returns the data of the button under p with this action.
@@ -25,8 +25,8 @@ func ButtonFor(p *schemas.Prompt, action string) ButtonData {
 	return ButtonData{p.Digest, action, max(1, p.Waiters), p.SessionID, p.PendingID}
 }
 
-// Text encodes b as a text of at most limit bytes. Without the request's name the text has about 60
-// bytes.
+// Text encodes b as a text of at most limit bytes. If the session and the id do not fit, it leaves them
+// out; the text then has about 60 bytes.
 func (b ButtonData) Text(limit int) string {
 	sum, _ := hex.DecodeString(b.Digest) // the engine makes the digest; a button with a digest that is not hexadecimal matches no request
 	head := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.Action + "." + strconv.Itoa(b.Waiters)
@@ -56,11 +56,11 @@ func ReadButton(text string, limit int) (b ButtonData, ok bool) {
 	return b, err == nil && len(sum) == 32 && b.Waiters > 0 && action != "" && b.Text(limit) == text
 }
 
-// The actions of the buttons that every channel has. Other actions are the index of a request's option,
-// the actions of Extent.Action, and those that a channel adds.
+// The actions of the buttons that every channel has. Other buttons have as their action the index of a
+// request's option, a result of Extent.Action, or an action that only their channel knows.
 const (
-	ActAllow = "a" // allow once
-	ActDeny  = "d" // deny once
+	ActAllow = "a" // the button allows the request once
+	ActDeny  = "d" // the button denies the request once
 )
 
 // AnswerFor returns the answer to p for the action of a button. It is for a channel that offers
@@ -95,7 +95,7 @@ func OptionAnswer(p *schemas.Prompt, options []int, action string, from schemas.
 }
 
 // TextOption returns the index of the option of p that a person answers with a text. whole says whether
-// the channel shows the whole payload. ok is false if the channel may not offer this option. ok is also
+// the channel shows the whole payload. ok is false if the channel must not offer this option. ok is also
 // false if p has several such options, because the text would not say which of them it answers.
 func TextOption(p *schemas.Prompt, whole bool) (i int, ok bool) {
 	i = -1

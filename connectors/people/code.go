@@ -58,8 +58,8 @@ func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (f
 	return found, ok, nil
 }
 
-// shows tries the possible numbers of calls, and returns p with a number whose message has this code.
-// messages counts these numbers; it is above 1 only if two codes are equal by chance.
+// shows tries the possible numbers of calls. It returns p with a number whose message has this code, and
+// in messages the count of such numbers. The count is above 1 only if two codes are equal by chance.
 func (key Codes) shows(p schemas.Prompt, code, recipient string) (shown schemas.Prompt, messages int) {
 	for n := 1; n <= min(max(1, p.Waiters), maxCounted); n++ {
 		if q := AsShown(p, n); key.Of(&q, recipient) == code {

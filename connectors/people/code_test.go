@@ -21,7 +21,7 @@ func waiting() []schemas.Prompt {
 	}
 }
 
-// pages is a Desk whose list of pending requests has these pages.
+// pages is a Desk that lists pending requests in these pages.
 type pages struct {
 	people.Desk
 	of   [][]schemas.Prompt

@@ -16,7 +16,7 @@ import (
 // pairing code, /web, /leave, /back, /freeze and /thaw.
 type Commands struct {
 	Desk    Desk
-	Channel string    // the connector's name
+	Channel string    // the name of the connector on which the command was typed
 	Prefix  string    // what a person writes before the name of a command, such as "/nod "; empty means "/"
 	Now     time.Time // the broker's time if it is known, otherwise this machine's time
 }
@@ -43,7 +43,7 @@ func (c *Commands) Run(ctx context.Context, from schemas.From, text string) (rep
 	return reply, true, err
 }
 
-// text returns what a person writes for a command.
+// text returns the text that a person types on this channel for a command.
 func (c *Commands) text(command string) string { return cmp.Or(c.Prefix, "/") + command }
 
 // refuse returns the reply to a command that failed with err. If the result of the command is unknown, it
@@ -72,7 +72,7 @@ func (c *Commands) pair(ctx context.Context, from schemas.From, code string) (st
 	return "The code is right. You can answer as soon as nod pair accepts you, in the terminal where it runs.", nil
 }
 
-// loginLink returns a link that logs this person in to the web inbox once.
+// loginLink returns a link that logs this person in to the web inbox. The link works once.
 func (c *Commands) loginLink(ctx context.Context, from schemas.From) (string, error) {
 	linker, ok := c.Desk.(LoginLinker)
 	if !ok {
@@ -123,8 +123,8 @@ func (c *Commands) freezeOrThaw(ctx context.Context, from schemas.From, command,
 	return strings.Join(lines, "\n"), nil
 }
 
-// frozenText describes a new freeze: its target, the command that ends it, the number of denied
-// requests, and that the freeze does not stop running commands.
+// frozenText describes a new freeze: its target, the command that ends it, and the number of denied
+// requests. It adds that the freeze does not stop running commands.
 func (c *Commands) frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	text := fmt.Sprintf("Frozen: every request of %s is denied until you send %s. %s. Commands that already run are not stopped.",
 		FreezeTarget(b), c.text(strings.TrimSpace("thaw "+TargetArgs(b))), Denials(now))
@@ -153,7 +153,8 @@ func parseFreeze(rest string) schemas.FreezeRequest {
 	return schemas.FreezeRequest{Reason: shortened(rest)}
 }
 
-// Command returns the first word of a text, without the name of a bot after it, and the rest.
+// Command returns the first word of a text, and the rest of the text. It removes the name of a bot from
+// the first word, as in "/leave@nodbot".
 func Command(text string) (command, rest string) {
 	command, rest = firstWord(text)
 	command, _, _ = strings.Cut(command, "@")
@@ -177,8 +178,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// IsUncertain reports whether an error of a Desk leaves open if nod has stored a person's message. The
-// channel must then deliver the message again.
+// IsUncertain reports whether nod may have stored a person's message although the Desk returned this
+// error. The channel must then deliver the message again.
 func IsUncertain(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)

@@ -10,17 +10,17 @@ import (
 
 // The kinds of a Dialog.
 const (
-	AskWhy  = "why"  // the reason of a denial
-	AskSay  = "say"  // the answer to a question
+	AskWhy  = "why"  // the dialog asks for the reason of a denial
+	AskSay  = "say"  // the dialog asks for the answer to an agent's question
 	AskEdit = "edit" // the input of a call, to allow the call with changes
-	AskCode = "code" // the code word
+	AskCode = "code" // the dialog asks for the code word
 )
 
 // Dialog describes a dialog with one field, in which a person enters a text.
 type Dialog struct {
 	Kind    string
 	Title   string
-	Allows  string // what the answer allows, which may contain text of the agent; only for AskCode
+	Allows  string // the description of what the answer allows, which may contain text of the agent; only for AskCode
 	Label   string // the label of the field
 	Hint    string // a sentence about the effect of the text; may be empty
 	Initial string // the text in the field when the dialog opens
@@ -28,8 +28,9 @@ type Dialog struct {
 	Submit  string // the label of the button that sends the text
 }
 
-// Dialog returns the dialog that an action opens. For an action that gives an answer without a dialog, it
-// is the dialog for the code word. ok is false if the prompt does not offer the action.
+// Dialog returns the dialog that an action opens. Most actions give an answer without a dialog; if such
+// an answer needs the code word, the dialog asks for the code word. ok is false if the prompt does not
+// offer the action.
 func (o Offer) Dialog(action string) (d Dialog, ok bool) {
 	switch action {
 	case ActWhy:
@@ -64,7 +65,7 @@ func (o Offer) DialogAnswer(kind, action, text string, from schemas.From) (a sch
 	return a, ok
 }
 
-// DialogFault returns what is wrong with the text in a dialog of this kind, or "".
+// DialogFault returns a sentence about the fault of the text in a dialog of this kind, or "".
 func DialogFault(kind, text string) string {
 	switch {
 	case text == "":
@@ -76,8 +77,8 @@ func DialogFault(kind, text string) string {
 }
 
 // Editable reports whether a person can change the input in a dialog and allow the call with the change.
-// The dialog must show every character of the input. A person must edit on another channel if the input
-// is too long or contains invisible characters.
+// It returns false if the input is too long or contains invisible characters, because the dialog must
+// show every character of the input.
 func (o Offer) Editable() bool {
 	_, once := o.Request.OptionOfKind(schemas.AllowOnce)
 	text := o.Input()
@@ -96,8 +97,8 @@ func (o Offer) Input() string {
 	return b.String()
 }
 
-// editAnswer returns the answer that allows the call once with the input in text. ok is false if text
-// is no JSON object, or if the call cannot be allowed with another input.
+// editAnswer returns the answer that allows the call once with this input. ok is false if the input is no
+// JSON object, or if the call cannot be allowed with another input.
 func (o Offer) editAnswer(input string, from schemas.From) (a schemas.Answer, ok bool) {
 	if !o.Editable() || !isObject(input) {
 		return a, false

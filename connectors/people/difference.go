@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// Difference returns the fields that a person has edited in a tool's input, each as a diff of its
-// text or of its JSON. If the fields of one of the two inputs do not show the
-// whole input, Difference returns the diff of the whole JSON.
+// Difference compares the original input of a tool with the input that a person has edited. It returns
+// each changed field, as a diff of its text or of its JSON. If the fields of one of the two inputs do not
+// contain the whole input, it returns the diff of the whole JSON.
 func Difference(original, edited json.RawMessage) []Part {
 	before, err1 := fieldsOf(bytes.TrimSpace(original))
 	after, err2 := fieldsOf(bytes.TrimSpace(edited))

@@ -43,7 +43,7 @@ func (e Extent) Action(i int) string {
 }
 
 // OfferedReaches returns the rules (reaches) that a lasting answer to p can store. whole says whether the
-// channel shows p completely. If whole is false, the result is empty, because the channel may not show
+// channel shows p completely. If whole is false, the result is empty, because the channel must not show
 // the rules.
 func OfferedReaches(p *schemas.Prompt, whole bool) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
@@ -59,7 +59,7 @@ func OfferedReaches(p *schemas.Prompt, whole bool) []schemas.Reach {
 // RuleHead is the beginning of the texts and buttons about a lasting rule.
 const RuleHead = "From now on"
 
-// RuleText returns the complete text of rule i in one line.
+// RuleText returns the complete text of the rule r, whose index is i, in one line.
 func RuleText(i int, r *schemas.Reach) string {
 	return fmt.Sprintf("%s, %d: %s", RuleHead, i+1, Line(r.String()))
 }

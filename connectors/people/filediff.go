@@ -12,7 +12,7 @@ import (
 // diffLine is a line of a diff, or a note of nod between two lines.
 type diffLine struct {
 	payload.Line
-	number int    // the line's number in the file on disk; 0 for an added line, or if unknown
+	number int    // the line's number in the file on disk; 0 if the line is added, or if nod does not know the number
 	note   string // a note of nod in place of lines; empty for a line
 	gone   int    // the number of removed lines that the note replaces
 }
@@ -36,8 +36,8 @@ func unnumbered(lines []payload.Line) []diffLine {
 	return all
 }
 
-// numbered numbers the lines of a diff, starting with number. Added lines are not in the file and get no
-// number.
+// numbered sets the numbers of a diff's lines. The parameter number is that of the first line. Added
+// lines are not in the file and get no number.
 func numbered(lines []payload.Line, number int) []diffLine {
 	all := unnumbered(lines)
 	for i, l := range lines {
@@ -99,9 +99,9 @@ func notCompared(why string, alone fileDiff) fileDiff {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// textOnDisk compares a text that replaces a whole file, or a cell of a notebook. The diff may leave out
-// lines that the file already has (see foldable). The result then contains the whole text too, because
-// the file may change before a person answers.
+// textOnDisk compares a text with the file that it replaces, or with the cell of a notebook that it
+// replaces. The diff may leave out lines that the file already has (see foldable). The result then
+// contains the whole text too, because the file may change before a person answers.
 func (a *action) textOnDisk(text string, cell bool) fileDiff {
 	alone := fileDiff{lines: unnumbered(payload.Diff("", text))}
 	d := a.onDisk
@@ -138,7 +138,7 @@ func (a *action) textOnDisk(text string, cell bool) fileDiff {
 }
 
 // replacedLines returns the lines of a text that replaces a file, with the file's removed lines between
-// them. ok is false if the changes that nod has read do not fit the text.
+// them. ok is false if what nod has read of the file does not fit the text.
 func (a *action) replacedLines(text string) (all []diffLine, ok bool) {
 	after := slices.Collect(strings.Lines(text))
 	at, number := 0, 1 // the next line of the text, and the number of the next line of the file
@@ -208,9 +208,9 @@ func foldable(text string) bool {
 // of its two texts ends with a line break.
 const noBreak = "⟦no line break⟧"
 
-// diff appends a line with the file's name and the counts of added and removed lines, or of places if the
-// diff shows only some of them. The lines of the diff follow, and then the whole new text if the diff
-// leaves out a part of it.
+// diff appends a line with the file's name and the counts of added and removed lines. If the diff shows
+// only some of several equal changes, the line contains the number of changes instead. The lines of the
+// diff follow, and then the whole new text if the diff leaves out a part of it.
 func (a *action) diff(verb, file string, d fileDiff) {
 	extent := counts(changedLines(d.lines))
 	if d.places > 0 {
@@ -272,9 +272,9 @@ func diffLines(lines []diffLine) (shownLines []string, spans [][]payload.Span) {
 	return shownLines, spans
 }
 
-// lastBreak examines the end of one of a diff's two texts; other is the operation of the lines that only
-// the other text has. It returns 1 if the text ends with a line break, -1 if it does not, and 0 if it is
-// empty.
+// lastBreak examines the end of the old or the new text of a diff. The parameter other is the operation
+// of the lines that only the other of the two texts has. It returns 1 if the text ends with a line break,
+// -1 if it does not, and 0 if it is empty.
 func lastBreak(lines []diffLine, other payload.Op) int {
 	for _, l := range slices.Backward(lines) {
 		switch {

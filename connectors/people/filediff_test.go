@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// For every content of a file, a person sees all lines of an edit's texts, and all lines that a write
-// adds. A note that replaces lines gives their numbers in the file, and the whole text follows.
+// Whatever a file contains, a person sees all lines of an edit's texts, and all lines that a write adds.
+// A note in place of lines gives their numbers in the file, and the whole text follows the diff.
 func TestNothingThatACallChangesIsLeftOut(t *testing.T) {
 	pol, err := policy.New(schemas.Permissions{})
 	require.NoError(t, err)
@@ -86,8 +86,8 @@ func of(lines []diffLine, op payload.Op) string {
 	return b.String()
 }
 
-// made returns the text that a diff makes of the file before. If a note replaces lines, it takes these
-// lines from that file.
+// made applies a diff to the old content of a file and returns the new content. If a note replaces lines,
+// made takes these lines from the old content.
 func made(t *testing.T, before string, lines []diffLine) string {
 	var b strings.Builder
 	was := payload.Kept(before)
@@ -124,8 +124,8 @@ func TestAFileThatDoesNotFitTheCallIsIgnored(t *testing.T) {
 	assert.Equal(t, Text(edit(), now, 80), Text(p, now, 80))
 }
 
-// A person must see the whole text after a diff before an allow. The whole text has the same marks as
-// every payload.
+// Before an allow, a person must also see the whole text that follows a diff. The whole text has the same
+// marks as every payload.
 func TestTheWholeTextIsPartOfThePayload(t *testing.T) {
 	for _, c := range []struct{ tool, input, file string }{
 		{"Write", `{"file_path":"/a","content":"1\n2\n3\n4\n5\nsix \u202e\n"}`, `{"lines":6,"changes":[{"line":6,"removed":"6\n","added":1}]}`},

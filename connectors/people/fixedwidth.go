@@ -11,14 +11,15 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// FixedWidth shows a character by its code points if terminals draw the character with different widths.
-// Such a character could mix old and new text on the screen when the screen is partly redrawn.
+// FixedWidth returns s with a mark in place of each character that terminals draw with different widths.
+// The mark contains the character's code points. Such a character could mix old and new text when the
+// screen is partly redrawn.
 func FixedWidth(s string) string {
 	s, _ = FixedWidthSpans(s, nil)
 	return s
 }
 
-// FixedWidthSpans is FixedWidth for a line with styles.
+// FixedWidthSpans does the same as FixedWidth for a line with styles.
 func FixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s, spans
@@ -42,8 +43,8 @@ func FixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	return b.String(), slices.DeleteFunc(moved, func(s payload.Span) bool { return s.From >= s.To })
 }
 
-// move changes offsets in moved, a copy of spans. Each offset in spans that is one of the n bytes at from
-// becomes the offset to in moved.
+// move updates moved, a copy of spans, for n bytes that move from the offset in from to the offset in to.
+// Each offset in these bytes becomes the new offset.
 func move(moved, spans []payload.Span, from, n, to int) {
 	first, _ := slices.BinarySearchFunc(spans, from, func(s payload.Span, at int) int { return s.To - at })
 	for i := first; i < len(spans) && spans[i].From < from+n; i++ {

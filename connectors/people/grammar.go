@@ -25,16 +25,16 @@ type Utterance struct {
 	Reason string // the text after "no CODE", unchanged
 }
 
-// The code of a prompt contains no vowels, because it must not be a word, and no L, because L looks
-// like 1. There are 810,000 codes with CodeLength characters.
+// The code of a prompt contains no vowels, so that it is never a word, and no L, because L looks like 1.
+// There are 810,000 codes with CodeLength characters.
 const (
 	codeAlphabet = "0123456789BCDFGHJKMNPQRSTVWXYZ"
 	CodeLength   = 4
 )
 
-// NewCode returns a random code for a prompt in a chat. It skips codes for which taken returns true. A
-// code does not depend on the request, because an agent could otherwise search for a request with a code
-// that a person is about to type.
+// NewCode returns a random code for a prompt in a chat. It skips codes for which the function taken
+// returns true. A code does not depend on the request, because an agent could otherwise search for a
+// request with a code that a person is about to type.
 func NewCode(taken func(code string) bool) string {
 	for {
 		code := make([]byte, 0, CodeLength)
@@ -106,9 +106,10 @@ func ReadVoice(transcript string) Utterance { return Utterance{Word: voiceWords[
 // speech recognisers add at the end.
 func Spoken(transcript string) string { return lower(strings.TrimSuffix(trim(transcript), ".")) }
 
-// Pick returns the index, in open, of the request that the utterance answers. open contains the codes of
-// the pending requests of the person in this chat. An utterance without a code matches only if open has
-// one element. ok is false if the utterance is Unclear, or if it matches no request or several.
+// Pick returns the index of the request that the utterance answers, in the slice open. That slice
+// contains the codes of the requests in this chat that wait for the person. An utterance without a code
+// matches only if the slice has one element. ok is false if the utterance is Unclear, or if it matches no
+// request or several.
 func (said Utterance) Pick(open []string) (i int, ok bool) {
 	found := -1
 	for i, code := range open {
@@ -123,8 +124,8 @@ func (said Utterance) Pick(open []string) (i int, ok bool) {
 	return max(found, 0), found >= 0 && said.Word != Unclear
 }
 
-// NotUnderstood returns the reply to a text that is no answer. open contains the codes of the person's
-// pending requests.
+// NotUnderstood returns the reply to a text that is no answer. The slice open contains the codes of the
+// requests that wait for the person.
 func NotUnderstood(open []string) string {
 	switch len(open) {
 	case 0:
@@ -138,8 +139,9 @@ func NotUnderstood(open []string) string {
 
 // Answer returns the person's answer to p. A yes chooses an option that allows once. A no chooses an
 // option that denies once; if p has no such option, the no cancels the request. ok is false for an
-// Unclear utterance, for a yes to a question, and for a yes without an option in p; the caller must then
-// send no answer. The answer counts for p.Waiters calls, so p must be the prompt that the person saw.
+// Unclear utterance, for a yes to an agent's question, and for a yes if p has no option that allows once.
+// The caller must then send no answer. The answer counts for p.Waiters calls, so p must be the prompt
+// that the person saw.
 func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -149,7 +151,7 @@ func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.An
 	switch said.Word {
 	case Yes:
 		if p.Request.Kind == schemas.KindQuestion {
-			return a, false // a yes does not name an answer of the question, so it must choose none
+			return a, false // a yes names none of the answers to the agent's question, so it must choose none
 		}
 		option, ok = p.Request.OptionOfKind(schemas.AllowOnce)
 	case No:

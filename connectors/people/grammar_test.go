@@ -27,8 +27,8 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-// unclear lists typed and spoken texts that are no answer. "yes." is an answer only if it is spoken
-// and no code word is set.
+// unclear lists typed and spoken texts that are no answer. The list contains "yes.", which is an answer
+// only if it is spoken and no code word is set.
 var unclear = []string{
 	"", " ", "y", "yes.", "yes!", "yes?", "yes, 7F3K", "yes 7F3", "yes 7F3KX", "yes 7F3I", "yes7F3K", "7F3K", "7F3K yes", "yes yes",
 	"yes 7F3K please", "yes 7F3K no", "yes not 7F3K", "yes don't", "yes\n7F3K", "yes\t7F3K", "yes 7F3K 8G4M", "y e s", "\"yes\"", "yes\u200b",

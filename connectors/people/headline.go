@@ -212,8 +212,8 @@ func projectNote(project, cwd string) string {
 	return ", outside the project " + Line(project)
 }
 
-// unseenPart returns a part that names the code, such as a script file, that the call runs and its input
-// does not contain.
+// unseenPart returns a part that names code which the call runs and which its input does not contain,
+// such as a script file.
 func unseenPart(p *schemas.Prompt) []Part {
 	if len(p.Unseen) == 0 {
 		return nil

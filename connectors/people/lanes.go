@@ -2,7 +2,7 @@ package people
 
 import "sync"
 
-// maxLane is the number of presses of one person that may wait.
+// maxLane is the largest number of presses of one person that wait.
 const maxLane = 50
 
 // Lanes runs the tasks of one person one after another, and tasks of different people at the same time.
@@ -24,8 +24,8 @@ func NewLanes() *Lanes { return &Lanes{tails: map[string]*lane{}} }
 // Go runs a task at once, in parallel with all other tasks.
 func (l *Lanes) Go(task func()) { l.group.Go(task) }
 
-// Do runs a task after the earlier tasks of the same person, and does not wait for it. If maxLane
-// tasks of this person are waiting, it returns false and does not run the task.
+// Do runs a task after the earlier tasks of the same person, and returns without waiting for the task. If
+// maxLane tasks of this person are waiting, it returns false and does not run the task.
 func (l *Lanes) Do(person string, task func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -138,8 +138,8 @@ func (c *Commands) sessionsOf(ctx context.Context, user, prefix string) (session
 	return sessions, err
 }
 
-// back carries out the command /back. It ends the leave of the session or, without a session, the
-// only leave in force. The reply lists the calls that the leave has allowed.
+// back carries out the command /back. It ends the leave of the named session. If the command names no
+// session, it ends the only leave in force. The reply lists the calls that the leave has allowed.
 func (c *Commands) back(ctx context.Context, from schemas.From, session string) (string, error) {
 	revoker, ok := c.Desk.(Revoker)
 	if !ok {

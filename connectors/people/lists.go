@@ -116,7 +116,6 @@ func (t *SessionTally) Sessions() []Session {
 	return all
 }
 
-// add updates s with one request of the session.
 func (s *Session) add(p *schemas.Prompt, now time.Time) {
 	r := &p.Request
 	s.Asked++
@@ -175,7 +174,7 @@ func PastSessionTable(all []Session, now time.Time, width int, paint Painter) st
 	return t.text(width, paint)
 }
 
-// SessionTable returns a header and one line for each session, for a terminal of width columns.
+// SessionTable returns a header and one line for each session, for a terminal that is width columns wide.
 // The header has colours. If width is 0, no line is cut.
 func SessionTable(all []Session, now time.Time, width int, paint Painter) string {
 	t := table{titles: []string{"SESSION", "AGENT", "PROJECT", "STATE", "HOUR", "LAST", "WHAT"}}
@@ -190,9 +189,9 @@ func SessionTable(all []Session, now time.Time, width int, paint Painter) string
 	return t.text(width, paint)
 }
 
-// HistoryTable returns a header and one line for each decided prompt and each request of the log, for
-// a terminal of width columns. If width is 0, no line is cut. Times of day are in the time zone of
-// now. The header has colours.
+// HistoryTable returns a header and one line for each decided prompt and each request of the log, for a
+// terminal that is width columns wide. If width is 0, no line is cut. Times of day are in the time zone
+// of now. The header has colours.
 func HistoryTable(prompts []schemas.Prompt, logged []schemas.LoggedRequest, now time.Time, width int, paint Painter) string {
 	t := table{titles: []string{"WHEN", "AGENT", "WHAT", "OUTCOME"}}
 	most := 1 << 16

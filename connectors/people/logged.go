@@ -106,8 +106,8 @@ func loggedNote(l *schemas.LoggedRequest, known bool) string {
 
 // Search is a filter of past requests.
 type Search struct {
-	Outcome schemas.Outcome // an empty outcome means any
-	Words   []string        // in lower case; the request and its decision must contain all of them
+	Outcome schemas.Outcome // if empty, the search finds requests with any outcome
+	Words   []string        // in lower case; a request matches if its text, together with the decision's, contains all of them
 }
 
 // NewSearch returns the search for the words of a text.

@@ -12,7 +12,7 @@ import (
 const (
 	ActWhy  = "w" // open the dialog for a reason, with which the request is denied
 	ActMore = "m" // show the other answers
-	ActSay  = "s" // open the dialog for the answer to a question
+	ActSay  = "s" // open the dialog for the answer to an agent's question
 	ActEdit = "e" // open the dialog with the input, in which a person can change the call and allow it
 )
 
@@ -42,8 +42,8 @@ func (o Offer) Buttons() (all []Button) {
 	return all
 }
 
-// questionButtons makes a button for each option of a question. If an option is too long for a label,
-// the label is "Answer N" with the number of the option in the message.
+// questionButtons makes a button for each option of an agent's question. If an option is too long for a
+// label, the label is "Answer N" with the number of the option in the message.
 func (o Offer) questionButtons() (all []Button) {
 	for i, option := range o.Request.Options {
 		if option.Kind.Allows() && !o.Whole || OptionWords(&o.Request, option) == "" {
@@ -72,8 +72,8 @@ func (o Offer) numbered(label string, i int) string {
 // reaches returns the rules that an answer can store.
 func (o Offer) reaches() []schemas.Reach { return OfferedReaches(o.Prompt, o.Whole) }
 
-// Options returns the indexes of the options that only More offers. For a question, it returns all
-// options except the answer as a text.
+// Options returns the indexes of the options that only More offers. For an agent's question, it returns
+// all options except the answer as a text.
 func (o Offer) Options() (places []int) {
 	once, _ := o.Request.OptionOfKind(schemas.AllowOnce)
 	never, _ := o.Request.OptionOfKind(schemas.RejectOnce)
@@ -97,7 +97,7 @@ func (o Offer) Options() (places []int) {
 type MoreAnswer struct {
 	ID      string // unique among the answers to one prompt
 	Text    string // what the answer does; it may contain text of the agent
-	Note    string // a text of nod
+	Note    string // a warning of nod; may be empty
 	Buttons []Button
 }
 

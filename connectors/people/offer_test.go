@@ -33,8 +33,8 @@ func TestTheCodeWordDialogSaysWhatItAllows(t *testing.T) {
 	}
 }
 
-// If a question has several options that need a text, a channel with dialogs offers none of them,
-// because the text would not say which option it answers.
+// If an agent's question has several options that need a text, a channel with dialogs offers none of
+// them, because the text would not say which option it answers.
 func TestSeveralTextOptionsAreNotOffered(t *testing.T) {
 	options := []schemas.Option{
 		{OptionID: "0", Name: "Port 80", Kind: schemas.AllowOnce},

@@ -35,7 +35,7 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	asked := p.Request.CreatedAt
 	head, by := outcomeHead(d, p), byline(d)
 	if p.Run != nil {
-		head = strings.TrimSuffix(head, changesText(d)) // a change that only makes the call run contained is not told as a change
+		head = strings.TrimSuffix(head, changesText(d)) // running contained is not mentioned as a change
 	}
 	if otherwise := aftermath(d, p); otherwise != "" {
 		head, by = otherwise, ""

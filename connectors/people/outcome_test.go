@@ -34,8 +34,8 @@ var (
 	byAgent  = schemas.By{Kind: schemas.ByAgent}
 )
 
-// The outcome of a question is an answer, not an allow or a denial. The outcome of a plan is an allow or
-// a denial.
+// The outcome of an agent's question is an answer, not an allow or a denial. The outcome of a plan is an
+// allow or a denial.
 func TestOutcomeOfAQuestion(t *testing.T) {
 	question := askedAt(at1421.Add(-48 * time.Second))
 	question.Request.Kind = schemas.KindQuestion

@@ -21,8 +21,8 @@ type Part struct {
 	// cannot mistake the line for a text of nod.
 	Quote bool
 	// Caption means that Label is the headline, with the risk and its reasons, or the line below the
-	// payload, with the agent, the project and the session. The line below begins with captionMark, so
-	// that people cannot mistake an agent's name for a text of nod.
+	// payload, with the agent, the project and the session. The line below the payload begins with
+	// captionMark, so that people cannot mistake an agent's name for a text of nod.
 	Caption bool
 	// Lines contains text that is safe to show. If Quote is false, each line is either a single value
 	// or a text of nod, which may end with a text of the agent.
@@ -32,12 +32,13 @@ type Part struct {
 	Group Group
 }
 
-// Group says whether a person must see a part.
+// Group says whether a person must see a part. A person must see all parts of the group Essential before
+// an allow.
 type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the headline, the payload or the question with its answers, the caption, the number of calls; an allow requires that all were visible
+	Essential Group = iota // headline, payload or agent's question with answers, caption, number of calls
 	About                  // the agent's reason, the place, the deadline, the answers
 	Rest                   // ids and names, which a channel may hide until the person asks for them
 )
@@ -83,14 +84,14 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 	return parts
 }
 
-// unfolded returns the parts that a channel must not fold. For a question that is no plan, rest contains
-// the parts with the fields of the input; their Group is not set.
+// unfolded returns the parts that a channel must not fold. For an agent's question that is no plan, the
+// result rest contains the parts with the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request, p.OnDisk)
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
-		if first >= 0 && !plan { // only the approval of a plan covers all fields; any other answer grants nothing
+		if first >= 0 && !plan { // no answer to an agent's question allows anything, except the approval of a plan, which covers all fields
 			essential, rest = essential[:first:first], essential[first:]
 		}
 		if p.Decision == nil {
@@ -102,7 +103,7 @@ func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	}
 	essential = slices.Concat(essential, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	if p.Request.Kind != schemas.KindQuestion || plan {
-		essential = slices.Insert(essential, 0, headline(p)) // a question has no headline, because its answer grants nothing
+		essential = slices.Insert(essential, 0, headline(p)) // no headline, because the answer to an agent's question allows nothing
 	} else {
 		at := slices.IndexFunc(essential, func(part Part) bool { return part.Caption })
 		essential = slices.Insert(essential, at, headline(p))
@@ -141,8 +142,8 @@ func aboutParts(p *schemas.Prompt, cwd string, now time.Time) (parts []Part) {
 	return parts
 }
 
-// restParts returns the ids and names. The request and its session come last. In a message, the last
-// lines with these labels are therefore nod's, not the agent's.
+// restParts returns the ids and names. The request and its session come last, so the last lines with
+// these two labels in a message come from nod, not from the agent.
 func restParts(p *schemas.Prompt) []Part {
 	r := &p.Request
 	return []Part{
@@ -266,7 +267,7 @@ func fieldName(name string) string {
 	return `"` + strings.ReplaceAll(Line(name), `"`, `\"`) + `"`
 }
 
-// titleBeside returns a request's title if it says more than the tool's name.
+// titleBeside returns a request's title if the title says more than the tool's name.
 func titleBeside(r *schemas.Request) string {
 	if r.Title == r.ToolName {
 		return ""

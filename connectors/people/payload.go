@@ -106,8 +106,8 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 	return fields, nil
 }
 
-// textOf decodes raw if it is a JSON string. It returns false for any other value, and for a string
-// that would change by decoding. The caller then shows raw itself.
+// textOf decodes raw if it is a JSON string. The result is false for any other value, and for a string
+// that decoding would change. The caller then shows raw itself.
 func textOf(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {

@@ -15,8 +15,8 @@ import (
 // MaxListed is the largest number of requests that a list in a chat names.
 const MaxListed = 20
 
-// CountWaiting returns a text with the number of requests that wait. more means that there are
-// more than n.
+// CountWaiting returns a text with the number of requests that wait. The parameter more means that there
+// are more than n.
 func CountWaiting(n int, more bool) string {
 	if more {
 		return fmt.Sprintf("More than %d waiting.", n)
@@ -27,13 +27,13 @@ func CountWaiting(n int, more bool) string {
 // errFound makes EachPending stop, because the caller needs no further page.
 var errFound = errors.New("found")
 
-// Oldest returns up to most pending requests that match q and for which keep returns true; a nil keep
-// keeps all. It chooses those that have not changed for the longest time, and sorts them by creation.
-// more reports whether there are further ones. Oldest reads no more pages than it needs.
-func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func(*schemas.Prompt) bool) (oldest []schemas.Prompt, more bool, err error) {
+// Oldest returns the pending requests that match q and for which the function keep returns true; a nil
+// keep keeps all. If there are more than limit, it returns those that have not changed for the longest
+// time, and more is true. The result is sorted by creation. Oldest reads no more pages than it needs.
+func Oldest(ctx context.Context, desk Desk, q schemas.Query, limit int, keep func(*schemas.Prompt) bool) (oldest []schemas.Prompt, more bool, err error) {
 	err = desk.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		oldest = addPage(oldest, page, keep)
-		if len(oldest) > most {
+		if len(oldest) > limit {
 			return errFound
 		}
 		return nil
@@ -42,12 +42,12 @@ func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func
 		return nil, false, err
 	}
 	slices.SortStableFunc(oldest, func(a, b schemas.Prompt) int { return a.Request.CreatedAt.Compare(b.Request.CreatedAt) })
-	return oldest[:min(len(oldest), most)], len(oldest) > most, nil
+	return oldest[:min(len(oldest), limit)], len(oldest) > limit, nil
 }
 
-// addPage adds the requests of a page for which keep returns true. If a request is on two pages, the
-// later version replaces the earlier version. If keep returns false for the later version, addPage
-// removes the request.
+// addPage adds the requests of a page for which the function keep returns true. If a request is on two
+// pages, the later version replaces the earlier version. If the function returns false for the later
+// version, addPage removes the request.
 func addPage(all, page []schemas.Prompt, keep func(*schemas.Prompt) bool) []schemas.Prompt {
 	all = slices.DeleteFunc(all, func(p schemas.Prompt) bool {
 		return slices.ContainsFunc(page, func(q schemas.Prompt) bool { return q.Key() == p.Key() })
@@ -98,11 +98,11 @@ func (n *Newest) Add(page []schemas.Prompt) error {
 }
 
 // DecidedBefore reports whether p was decided before the time at. If p was decided at that time, it
-// reports whether p's key is greater than key.
+// reports whether p's key is greater than the parameter key.
 func DecidedBefore(p *schemas.Prompt, at time.Time, key string) bool { return newer(p, at, key) > 0 }
 
-// newer compares p with a request that has this key and was decided at the time at. It returns a negative
-// number if p comes first in the order of Newest.
+// newer compares p with a request that has the given key and was decided at the time at. It returns a
+// negative number if p comes first in the order of Newest.
 func newer(p *schemas.Prompt, at time.Time, key string) int {
 	return cmp.Or(at.Compare(p.Decision.DecidedAt), strings.Compare(p.Key(), key))
 }

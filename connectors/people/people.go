@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Ref is a channel's handle for a message that it sent. It is sufficient for any worker of the
-// connector to edit the message or reply to it, even after a restart. A Ref contains no secret. It is
-// empty if the channel has no handles.
+// Ref is a channel's handle for a message that it sent. With it, any worker of the connector can edit the
+// message or reply to it, even after a restart. A Ref contains no secret. It is empty if the channel has
+// no handles.
 type Ref string
 
 // Carrier shows prompts to people on one channel, and receives their answers.
@@ -30,14 +30,14 @@ type Ref string
 // Ownership: the worker stores the Ref of each message. A Carrier keeps no state that another worker
 // would need, or the same worker after a restart.
 type Carrier interface {
-	// Run receives answers and passes them to desk. When ctx ends, Run returns promptly with ctx's
+	// Run receives answers and passes them to the Desk. When ctx ends, Run returns promptly with ctx's
 	// error. Any other error means that the channel does not work at the moment; the worker then calls
 	// Run again.
 	//
-	// Run acknowledges an answer to the channel only after desk has stored the answer or refused it
-	// permanently. The same answer may therefore reach desk twice, which is harmless. If an answer
-	// ends the request, Run itself removes the choices from the answered message. The worker also
-	// calls Settle, but possibly much later.
+	// Run acknowledges an answer to the channel only after the Desk has stored the answer or refused it
+	// permanently. The same answer may therefore reach the Desk twice, which is harmless. If an answer
+	// ends the request, Run itself removes the choices from the answered message. The worker also calls
+	// Settle, but possibly much later.
 	Run(ctx context.Context, desk Desk) error
 
 	// Prompt sends p to p.Recipient. After the channel has confirmed the message, Prompt returns the
@@ -53,11 +53,11 @@ type Carrier interface {
 	// the outcome and has no choices.
 	Prompt(ctx context.Context, p schemas.Prompt) (Ref, error)
 
-	// Settle updates the message at ref to show the outcome of p. It removes the choices, and the
-	// message still shows the command or other payload. A channel that cannot edit messages sends
-	// the outcome as a new message. Settle may be called twice. If the message was deleted,
-	// Settle returns no error. If p.Repeat is set, the message also says that choices in another
-	// message about p have no effect.
+	// Settle updates the message that ref identifies, to show the outcome of p. It removes the choices,
+	// but the message still shows the command or other payload. A channel that cannot edit messages sends
+	// the outcome as a new message. Settle may be called twice. If the message was deleted, Settle
+	// returns no error. If p.Repeat is set, the message also says that choices in another message about p
+	// have no effect.
 	Settle(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 
@@ -66,10 +66,10 @@ type Carrier interface {
 // worker dies in between, the message has no choices. No worker can remove choices from a message whose
 // Ref is not stored. A Carrier must be a Reviser if its channel can edit messages.
 type Reviser interface {
-	// Revise updates the message at ref to show the pending request p, with its choices and, if
-	// p.Repeat is set, the notice about an earlier message. The worker calls it after each Prompt. It
-	// also calls it when p changes, for example because its agent stops waiting for the answer. If the
-	// message was deleted or can no longer be edited, the error has Permanent set.
+	// Revise updates the message that ref identifies, to show the pending request p, with its choices
+	// and, if p.Repeat is set, a sentence about an earlier message. The worker calls it after each
+	// Prompt. It also calls it when p changes, for example because its agent stops waiting for the
+	// answer. If the message was deleted or can no longer be edited, the error has Permanent set.
 	Revise(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 
@@ -97,9 +97,9 @@ type Desk interface {
 	// request of another connector.
 	Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error)
 
-	// Hold reports that a client is present, takes a session's input lock for the client, or releases the
-	// lock, as p.Op says. The caller must call Hold again before the lease ends. Granted is false if the
-	// client does not have the lock.
+	// Hold does one of three things, as p.Op says: it reports that a client is present, takes a session's
+	// input lock for the client, or releases the lock. The caller must call Hold again before the lease
+	// ends. Granted is false if the client does not have the lock.
 	Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error)
 }
 
@@ -143,8 +143,8 @@ type Revoker interface {
 type Deduper interface {
 	// Handled reports whether a message was marked as handled.
 	Handled(ctx context.Context, message string) (bool, error)
-	// MarkHandled marks a message as handled, until a time at most 30 days ahead. If several callers
-	// mark the same message, only one of them gets first == true.
+	// MarkHandled marks a message as handled until a time that is at most 30 days ahead. If several
+	// callers mark the same message, only one of them gets the result true in first.
 	MarkHandled(ctx context.Context, message string, until time.Time) (first bool, err error)
 }
 

@@ -36,14 +36,15 @@ func (r Row) Paint(f func(payload.Style, string) string) string {
 	return b.String() + r.Text[at:]
 }
 
-// Text returns all Parts of p in the layout for a plain terminal of width columns. If width is 0, for
-// files and for channels that break lines themselves, Text breaks no line. now is the broker's time.
+// Text returns all Parts of p in the layout for a plain terminal that is width columns wide. If width is
+// 0, for files and for channels that break lines themselves, Text breaks no line. now is the broker's
+// time.
 func Text(p *schemas.Prompt, now time.Time, width int) string {
 	return Layout(Parts(p, now), width)
 }
 
-// Layout arranges parts for a plain terminal of width columns, but at least minWidth columns. If width
-// is 0, it breaks no line. Each line ends with a line break.
+// Layout arranges parts for a plain terminal that is width columns wide, or minWidth columns if width is
+// smaller. If width is 0, it breaks no line. Each line ends with a line break.
 func Layout(parts []Part, width int) string {
 	var b strings.Builder
 	for _, row := range Rows(parts, width) {
@@ -110,8 +111,8 @@ func (p Part) spans(i int) []payload.Span {
 	return nil
 }
 
-// line adds one line of a part, broken into rows of at most width columns. The first row begins with
-// the prefix first, the other rows with the prefix next.
+// line adds one line of a part, broken into rows of at most width columns. The parameter first is the
+// prefix of the first row, and next is the prefix of all other rows.
 func (l *layout) line(p Part, first, next, text string, spans []payload.Span, width int, words bool) {
 	at := 0
 	for i, row := range wrap(text, width, words) {
@@ -124,8 +125,8 @@ func (l *layout) line(p Part, first, next, text string, spans []payload.Span, wi
 	}
 }
 
-// within returns the spans of the bytes from..to of a text. It shifts them for a row in which these
-// bytes start at shift.
+// within returns the spans of the bytes of a text between the offsets from and to. It moves them to a row
+// in which these bytes start at the offset shift.
 func within(spans []payload.Span, from, to, shift int) (all []payload.Span) {
 	for _, s := range spans {
 		if a, b := max(s.From, from), min(s.To, to); a < b {
@@ -135,7 +136,8 @@ func within(spans []payload.Span, from, to, shift int) (all []payload.Span) {
 	return all
 }
 
-// room returns the number of columns that remain beside prefix. 0 means no limit.
+// room returns the number of columns that remain beside the prefix. A width of 0 means no limit, and so
+// does the result 0.
 func room(width int, prefix string) int {
 	if width == 0 {
 		return 0

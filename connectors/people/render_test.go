@@ -65,7 +65,7 @@ func TestTextGolden(t *testing.T) {
 	t.Run("brief.txt", func(t *testing.T) { requireGolden(t, "brief.txt", Layout(Brief(hostile(), now), 80)) })
 }
 
-// onDisk adds what nod has read of the file that a call writes.
+// onDisk adds to p what nod has read of the file that a call writes.
 func onDisk(p *schemas.Prompt, file string) *schemas.Prompt {
 	p.OnDisk = new(schemas.DiskFile)
 	if err := json.Unmarshal([]byte(file), p.OnDisk); err != nil {
@@ -135,7 +135,7 @@ func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 		for _, width := range []int{0, 40, 41, 80, 200} {
 			rows, _, found := strings.Cut(Text(runs(command), now, width), "\n"+captionMark)
 			require.True(t, found)
-			_, rows, found = strings.Cut(rows, "\n") // rows without the headline
+			_, rows, found = strings.Cut(rows, "\n") // leave out the row with the headline
 			require.True(t, found)
 			var shown strings.Builder
 			for row := range strings.SplitSeq(rows, "\n") {

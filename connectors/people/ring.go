@@ -13,9 +13,9 @@ const maxRing = 120
 // Bell is the byte that makes a terminal ring, without a notification.
 const Bell = "\a"
 
-// Ring returns the bytes that make a terminal ring and show a notification of new requests. The
-// notification has the text RingText. It comes in the two forms that terminals know (OSC 9 and OSC 777),
-// because a terminal ignores an unknown form.
+// Ring returns the bytes that make a terminal ring and show a notification of new requests. The text of
+// the notification comes from RingText. The notification has the two forms that terminals know (OSC 9 and
+// OSC 777), because a terminal ignores an unknown form.
 func Ring(prompts ...schemas.Prompt) string {
 	if len(prompts) == 0 {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// RunText describes in one line the contained run of a call (the run of a command held to its
-// project by the kernel). It returns "" if the call was not allowed to run contained.
+// RunText describes in one line the contained run of a call (the run of a command held to its project by
+// the kernel). It returns "" if no contained run of the call was allowed.
 func RunText(p *schemas.Prompt) string {
 	run := p.Run
 	switch {

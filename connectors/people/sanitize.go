@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The longest runs that are shown unchanged. A mark with the run's length replaces a longer run, so
-// that it cannot push text out of view.
+// The longest runs that are shown unchanged. A mark with the run's length replaces a longer run, so that
+// the run cannot push text out of view.
 const (
 	maxGap    = 24 // the largest number of spaces and tabs in a row
 	maxBreaks = 4  // the largest number of line breaks in a row
@@ -76,8 +76,8 @@ func styledLines(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	return m.lines, m.spans
 }
 
-// visibleASCII returns the length of the run of ASCII characters at the start of s. The run has no
-// blanks, and nod shows it unchanged.
+// visibleASCII returns the length of the run at the start of s of ASCII characters that are not blank.
+// nod shows these characters unchanged.
 func visibleASCII(s string) int {
 	n := 0
 	for n < len(s) && ' ' < s[n] && s[n] <= '~' {
@@ -86,8 +86,8 @@ func visibleASCII(s string) int {
 	return n
 }
 
-// styleEnd returns the offset up to which the bytes from at have the same style. end is the length of the
-// text.
+// styleEnd returns the offset up to which all bytes have the style of the byte at the offset at. The
+// parameter end is the length of the text.
 func styleEnd(styles []payload.Span, at, end int) int {
 	i, _ := slices.BinarySearchFunc(styles, at, func(s payload.Span, at int) int { return cmp.Compare(s.To, at+1) })
 	switch {
@@ -99,8 +99,8 @@ func styleEnd(styles []payload.Span, at, end int) int {
 	return min(styles[i].To, end)
 }
 
-// quotation returns the sanitised lines of a text, for a Part with Quote. Only the last line keeps its ⏎,
-// because each line is a row of its own.
+// quotation returns the sanitised lines of a text, for a Part whose field Quote is set. Only the last
+// line keeps its ⏎, because each line is a row of its own.
 func quotation(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	all, spans := styledLines(s, styles)
 	for i := range all[:max(0, len(all)-1)] {
@@ -122,7 +122,7 @@ type marker struct {
 	lines []string
 	spans [][]payload.Span
 	line  strings.Builder
-	style payload.Style  // the style of the next character
+	style payload.Style  // the style of the next character that marker writes
 	open  []payload.Span // the styles of the unfinished line so far
 	// cluster contains the last letter of the line with its combining marks. Another combining mark
 	// would attach to that letter. After a ⟦…⟧ mark or a blank, cluster is empty.
@@ -208,7 +208,8 @@ func (m *marker) hidden(char, s string) int {
 	return n * len(char)
 }
 
-// blanks writes a run of spaces, tabs and line breaks. last is true if the text ends with this run.
+// blanks writes a run of spaces, tabs and line breaks. The parameter last is true if the text ends with
+// this run.
 func (m *marker) blanks(s string, last bool) {
 	m.cluster = ""
 	if strings.Count(s, "\n") > maxBreaks {
@@ -282,8 +283,8 @@ func rightToLeft(r rune) bool {
 // blank, a musical null note, the placeholder of an embedded object.
 var looksBlank = map[rune]bool{0x2800: true, 0x1D159: true, 0xFFFC: true}
 
-// mustMark reports whether a ⟦…⟧ mark must replace r after the current cluster. size is the length of
-// r in bytes.
+// mustMark reports whether a ⟦…⟧ mark must replace r if r follows the current cluster. size is the length
+// of r in bytes.
 func (m *marker) mustMark(r rune, size int) bool {
 	if r < utf8.RuneSelf {
 		return !unicode.IsPrint(r)

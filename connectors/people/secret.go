@@ -7,8 +7,9 @@ import (
 )
 
 // ReadSecret reads a secret from the file or the environment variable that a setting names. If file is
-// empty, it reads the variable env. setting is the path of the setting without its ending _file or
-// _env, and what describes the secret. An error names the setting and never contains the secret.
+// empty, it reads the environment variable with the name env. The parameter setting is the path of the
+// setting without its ending _file or _env, and the parameter what describes the secret. An error names
+// the setting and never contains the secret.
 func ReadSecret(setting, env, file, what string) (string, error) {
 	if file != "" {
 		data, err := os.ReadFile(file)

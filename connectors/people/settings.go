@@ -19,8 +19,8 @@ func ParseSettings[S any](name string, data json.RawMessage) (s S, err error) {
 	return s, nil
 }
 
-// OpenSettings returns a function for the field Open of a Channel. The function decodes the
-// settings and then calls open.
+// OpenSettings returns a function for the field Open of a Channel. The function decodes the settings and
+// then calls the function open.
 func OpenSettings[S any, C Carrier](name string, open func(S, *slog.Logger) (C, error)) func(json.RawMessage, *slog.Logger) (Carrier, error) {
 	return func(data json.RawMessage, log *slog.Logger) (Carrier, error) {
 		s, err := ParseSettings[S](name, data)
@@ -70,8 +70,8 @@ func ReadSecrets(all ...Secret) ([]string, error) {
 	return read, nil
 }
 
-// KeyPair names the files of a TLS certificate and its key in the section setting of the settings.
-// Both are empty if nod itself does not speak TLS.
+// KeyPair names the files of a TLS certificate and its key. Setting is the path of the section of the
+// settings that contains the two names. Both names are empty if nod itself does not speak TLS.
 type KeyPair struct {
 	Setting           string
 	CertFile, KeyFile string

@@ -14,14 +14,14 @@ import (
 type StandingText struct {
 	ID      string // a prefix of the standing answer's id; nod revoke accepts the prefix
 	Effect  string // the effect, "allow" or "deny"
-	Covers  string // the exact rules or permissions, or the single call
+	Covers  string // what the standing answer covers: the exact rules or permissions, or the single call
 	Where   string // such as "in session S" or "for agent local, in any session"
 	Uses    string // such as "for 1 more call"
 	Until   string // such as "until it is revoked", "for another 8 minutes" or "revoked by Ann"
 	By      string // the approver who gave the standing answer
 	When    string
 	From    string // the question that the approver answered, such as "question r-1"
-	Message string // the approver's message
+	Message string // the message that the approver added; may be empty
 	Undo    string // the verb for ending the standing answer: "revoke" or "forget"; empty if it has ended
 }
 
@@ -73,15 +73,14 @@ func covers(g *schemas.StandingAnswer) string {
 	return "the same " + Line(g.Call.ToolName) + " call again: " + Line(g.Call.Title)
 }
 
-// LeaveTerms describes what a leave lets a session do, to a person who is about to give the
-// leave.
+// LeaveTerms tells a person who is about to give a leave what the leave lets the session do.
 func LeaveTerms(r *schemas.LeaveRequest) string {
 	return fmt.Sprintf("For %s, nod allows calls of session %s up to risk %s that no rule decides, %s at most. It still asks about secrets, about commands that it cannot read whole, about files outside the project, about everything of higher risk, and about calls that a rule asks about; rules that deny still deny. A freeze ends it.",
 		schemas.FormatDuration(time.Duration(r.ForSeconds)*time.Second), Line(r.SessionID), r.MaxRisk, schemas.Count(r.MaxCalls, "call"))
 }
 
-// LeaveSummary describes what a leave has allowed, to a person who is back: one line about the
-// leave, and one line for each call that it allowed.
+// LeaveSummary tells a person who is back what a leave has allowed. It returns one line about the leave,
+// and one line for each call that the leave allowed.
 func LeaveSummary(g *schemas.StandingAnswer, now time.Time) []string {
 	lines := []string{fmt.Sprintf("session %s: %s allowed since %s, up to risk %s; %s", Line(g.SessionID), schemas.Count(len(g.UsedBy), "call"), g.CreatedAt.Local().Format("15:04"), g.Leave.MaxRisk, until(g, now))}
 	for _, u := range g.UsedBy {

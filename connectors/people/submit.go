@@ -19,11 +19,12 @@ const (
 	recordingAfter = 2 * time.Second
 )
 
-// UntilKnown calls try until it returns no error, so that the result of a person's press is known. It is
-// for a channel that delivers a press only once. Repeating try is harmless. UntilKnown gives up ten
-// minutes after came, the time of the press, or when ctx ends. It then returns an error, and the channel
-// shows NotConfirmed. If the result takes longer than two seconds, UntilKnown calls recording in another
-// goroutine. It calls failed with each error.
+// UntilKnown calls the function try until it returns no error, so that the result of a person's press is
+// known. UntilKnown is for a channel that delivers a press only once. Repeated calls of try are harmless.
+// The parameter came is the time of the press. UntilKnown gives up ten minutes after this time, or when
+// ctx ends. It then returns an error, and the channel shows NotConfirmed. If the result takes longer than
+// two seconds, UntilKnown calls the function recording in another goroutine. It calls the function failed
+// with each error.
 func UntilKnown(ctx context.Context, came time.Time, try func(context.Context) error, recording func(), failed func(error)) error {
 	defer After(recordingAfter, recording)()
 	all, cancel := context.WithDeadline(ctx, came.Add(tryFor))
@@ -42,8 +43,8 @@ func UntilKnown(ctx context.Context, came time.Time, try func(context.Context) e
 	}
 }
 
-// Within calls try with a context that ends tryWithin after came. If that time has already passed, it
-// does not call try.
+// Within calls the function try with a context that ends tryWithin after the time came. If the context
+// has already ended, it does not call the function.
 func Within(ctx context.Context, came time.Time, try func(context.Context) error) error {
 	ctx, cancel := context.WithDeadline(ctx, came.Add(tryWithin))
 	defer cancel()
@@ -53,9 +54,9 @@ func Within(ctx context.Context, came time.Time, try func(context.Context) error
 	return try(ctx)
 }
 
-// Submit submits an answer to p and returns the reply to the person. If the request is decided, it
-// sets p.Decision. It reports success only after nod has stored the answer. An error means that it is
-// unknown whether the answer counted, so that the channel must try again.
+// Submit submits an answer to p and returns the reply to the person. If the request is decided, it sets
+// p.Decision. It reports success only after nod has stored the answer. An error means that it is unknown
+// whether the answer counted; the channel must then try again.
 func Submit(ctx context.Context, desk Desk, p *schemas.Prompt, a schemas.Answer, now time.Time) (reply string, err error) {
 	d, err := desk.Answer(ctx, a)
 	var e *schemas.Error
@@ -112,8 +113,8 @@ func CheckRouted(ctx context.Context, desk Desk, p *schemas.Prompt, person strin
 	return err
 }
 
-// After calls f after a time, in another goroutine. stop prevents the call or, if f is running, waits
-// until f has returned. The caller must call stop once.
+// After calls f after a time, in another goroutine. The returned function stop prevents the call or, if f
+// is running, waits until f has returned. The caller must call stop once.
 func After(d time.Duration, f func()) (stop func()) {
 	done := make(chan struct{})
 	timer := time.AfterFunc(d, func() {

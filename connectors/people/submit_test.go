@@ -11,7 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// A press that has waited too long behind others is not submitted, and a command is not carried out.
+// If a press or a command has waited too long behind others, the press is not submitted, and the command
+// is not carried out.
 func TestAnOldPressIsNotSubmitted(t *testing.T) {
 	never := func(context.Context) error { t.Error("it was submitted"); return nil }
 	long := time.Now().Add(-11 * time.Minute)

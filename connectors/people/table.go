@@ -25,7 +25,7 @@ func ShortIDs(prompts []schemas.Prompt) []string {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return strings.Compare(prompts[i].PendingID, prompts[j].PendingID) })
-	least := 0 // the length of the prefix that distinguishes an id from the previous id in the order
+	least := 0 // the length of the prefix that distinguishes an id from the id before it in sorted order
 	for at, i := range order {
 		id, next := prompts[i].PendingID, 0
 		if at+1 < len(order) {
@@ -114,16 +114,16 @@ func (c *column) width() int {
 	return widest + 2
 }
 
-// minSummary returns the desired smallest width of the summaries, for a table of width columns. To reach
-// it, the table omits spare columns.
+// minSummary returns the desired smallest width of the summaries, for a table that is width columns wide.
+// To reach it, the table omits spare columns.
 func minSummary(width int) int { return max(16, width/2) }
 
-// Table returns a header and one line for each prompt, for a terminal of width columns. The columns
-// are id, age, agent, tool, risk, time left, the number of identical calls if a prompt has several,
-// the votes if several people must allow a prompt, the next step of an escalation, and the Summary. A
-// table in which the summary would have less than half of the width omits the tool, and then also the
-// agent. If width is 0, for files
-// and pipes, no line is cut. now is the broker's time. Without prompts the table is empty.
+// Table returns a header and one line for each prompt, for a terminal that is width columns wide. The
+// columns are id, age, agent, tool, risk, time left, the number of identical calls if a prompt has
+// several, the votes if several people must allow a prompt, the next step of an escalation, and the
+// Summary. If the summary would have less than half of the width, the table omits the column of the tool,
+// and if necessary also that of the agent. If width is 0, for files and pipes, no line is cut. now is the
+// broker's time. Without prompts the table is empty.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	return PaintedTable(prompts, now, width, Plain)
 }
@@ -200,7 +200,7 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 	})
 }
 
-// votesCell returns "1 of 2" if several people must allow p.
+// votesCell returns the number of votes, such as "1 of 2", if several people must allow p.
 func votesCell(p *schemas.Prompt) string {
 	if p.VotesNeeded < 2 {
 		return ""
@@ -208,7 +208,7 @@ func votesCell(p *schemas.Prompt) string {
 	return fmt.Sprintf("%d of %d", len(p.Votes), p.VotesNeeded)
 }
 
-// nextCell returns "Bob 14:05" if p goes to Bob at that time, in the zone of now.
+// nextCell returns "Bob 14:05" if p goes to Bob at that time, in the time zone of now.
 func nextCell(p *schemas.Prompt, now time.Time) string {
 	if p.Next == nil {
 		return ""
@@ -221,8 +221,8 @@ const maxNextPeople = 20
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 
-// squeeze removes spare columns of the table, last first, until the summaries have at least their
-// desired width. It returns the remaining columns and the width of the summaries.
+// squeeze removes spare columns of the table, beginning with the last, until the summaries have at least
+// their desired width. It returns the remaining columns and the width of the summaries.
 func squeeze(columns []column, width int) (left []column, room int) {
 	for {
 		room = width

@@ -28,7 +28,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 }
 
 // DeadlineText returns a pending request's deadline, such as "14:05 CET", in the zone of its recipient or
-// else in the zone of now.
+// else in the time zone of now.
 func DeadlineText(p *schemas.Prompt, now time.Time) string {
 	now = recipientTime(p, now)
 	return clock(p.Deadline.In(now.Location()), now)
@@ -46,8 +46,8 @@ func recipientTime(p *schemas.Prompt, now time.Time) time.Time {
 	return now.In(zone)
 }
 
-// NextText returns the next step of a pending request's escalation, such as "goes to Bob at 14:05
-// CET", with the time in the zone of now. Without a further step it returns "".
+// NextText returns the next step of a pending request's escalation, such as "goes to Bob at 14:05 CET",
+// with the time in the time zone of now. Without a further step it returns "".
 func NextText(p *schemas.Prompt, now time.Time) string {
 	if p.Next == nil || p.Decision != nil {
 		return ""
@@ -89,8 +89,8 @@ func votesPart(p *schemas.Prompt) []Part {
 }
 
 // VotesText returns the votes so far of a request that several people must allow, such as "1 of 2: Ann;
-// one denial ends it". It lists votes for different options by option. For a request that one person
-// decides, it returns "".
+// one denial ends it". If the votes are for different options, it lists them by option. For a request
+// that one person decides, it returns "".
 func VotesText(p *schemas.Prompt) string {
 	if p.VotesNeeded < 2 {
 		return ""
@@ -120,8 +120,8 @@ func VotesText(p *schemas.Prompt) string {
 // maxVotesText is the largest width of the votes in a prompt, in columns.
 const maxVotesText = 160
 
-// AsShown returns p with the number of calls that its message showed. An answer made from the result
-// covers only these calls, not calls that joined later.
+// AsShown returns p with another number of identical calls: waiters, the number that its message showed.
+// An answer made from the result covers only these calls, not calls that joined later.
 func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	p.Waiters = max(1, waiters)
 	if p.Decision == nil {

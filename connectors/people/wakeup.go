@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Wakeup is a notification that tells a person that a request waits or has ended. It takes no
-// answer, and may pass through other people's servers. Therefore only Payload returns any of the
-// request's payload.
+// Wakeup is a notification that tells a person that a request waits or has ended. It takes no answer, and
+// may pass through other people's servers. Therefore it contains nothing of the request's payload; see
+// the function Payload.
 type Wakeup struct {
 	ID, Session string
 	Project     string // the name of the project's directory; may be empty
@@ -23,7 +23,8 @@ type Wakeup struct {
 	Deadline    time.Time
 }
 
-// NewWakeup returns the message about p, with a link to the web inbox at web.
+// NewWakeup returns the notification about p, with a link to the web inbox. The parameter web is the
+// address of the inbox.
 func NewWakeup(p *schemas.Prompt, web string) Wakeup {
 	w := Wakeup{
 		ID: p.PendingID, Session: p.SessionID, Risk: p.Risk, Link: SessionLink(web, p.SessionID),

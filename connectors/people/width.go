@@ -46,9 +46,10 @@ func UTF16(s string) int {
 	return n
 }
 
-// Fits reports whether the whole text is within limit. measure returns the length of a text in the unit
-// of the channel, such as UTF16 or utf8.RuneCountInString. If the text does not fit, the channel must not
-// offer to allow the request. The channel may offer to deny the request, and to show it elsewhere.
+// Fits reports whether the length of text is at most limit. The function measure returns a length in the
+// unit of the channel, such as UTF16 or utf8.RuneCountInString. If the text does not fit, the channel
+// must not offer to allow the request. The channel may offer to deny the request, and to show it
+// elsewhere.
 func Fits(text string, limit int, measure func(string) int) bool {
 	return measure(text) <= limit
 }
@@ -73,10 +74,10 @@ func atom(s string) string {
 // the whole text.
 func Wrap(s string, width int) []string { return wrap(s, width, true) }
 
-// wrap breaks s into rows of at most width columns that contain the whole text. If words is true, it
-// breaks between words if possible. It never splits a ⟦…⟧ mark. A space at a break becomes the first
-// character of the next row, because it would be invisible at the end of a row. If width is 0, wrap
-// does not break s.
+// wrap breaks s into rows of at most width columns that contain the whole text. If the parameter words is
+// true, wrap breaks between words if possible. wrap never splits a ⟦…⟧ mark. A space at a break becomes
+// the first character of the next row, because it would be invisible at the end of a row. If width is 0,
+// wrap does not break s.
 func wrap(s string, width int, words bool) []string {
 	if width <= 0 || Cells(s) <= width {
 		return []string{s}

@@ -45,19 +45,19 @@ func newAPI(base, token string) (*api, error) {
 // The codes of Discord's errors to which nod reacts in a special way.
 const (
 	unknownMessage      = 10008
-	alreadyAcknowledged = 40060 // an interaction was already acknowledged
+	alreadyAcknowledged = 40060 // the error that an interaction was already acknowledged
 )
 
 // The codes of Discord's errors, grouped by how nod reacts to them:
 // https://docs.discord.com/developers/topics/opcodes-and-status-codes.
 var (
 	unreachableErrors = map[int]bool{
-		10003: true, // unknown channel
-		10013: true, // unknown user
-		50001: true, // missing access
-		50007: true, // cannot send messages to this user
-		50033: true, // invalid recipient
-		50278: true, // cannot send messages to this user, because they share no server with the bot
+		10003: true, // the channel is unknown
+		10013: true, // the user is unknown
+		50001: true, // the bot has no access
+		50007: true, // the bot cannot send messages to this user
+		50033: true, // the recipient is invalid
+		50278: true, // the bot cannot send messages to this user, because they share no server
 	}
 	limitErrors = map[int]bool{
 		20028: true, // the write rate of the channel is exceeded
@@ -67,13 +67,12 @@ var (
 	}
 )
 
-// apiError is an error in a reply of Discord.
 type apiError struct {
 	method string
 	status int
 	code   int // 0 if Discord sent no code
 	detail string
-	after  time.Duration // the time to wait; 0 if Discord named no time
+	after  time.Duration // the time that Discord asks nod to wait; 0 if Discord named no time
 }
 
 func (f *apiError) Error() string {
@@ -81,7 +80,7 @@ func (f *apiError) Error() string {
 	if f.code != 0 {
 		text = fmt.Sprintf("discord %s: error %d", f.method, f.code)
 	}
-	if f.detail != "" && f.status != http.StatusUnauthorized { // the detail only repeats the status
+	if f.detail != "" && f.status != http.StatusUnauthorized { // for the status 401, the detail only repeats the status
 		text += ", " + f.detail
 	}
 	switch {
@@ -118,8 +117,8 @@ func isCode(err error, code int) bool {
 }
 
 // call makes a call and decodes the reply into out, which may be nil. Its errors are *people.Error or,
-// after ctx has ended, ctx's own, and contain what, a name of the call. If a call timed out, Discord may
-// have executed it.
+// after ctx has ended, ctx's own. An *people.Error contains the parameter what, a name of the call. If a
+// call timed out, Discord may have executed it.
 func (a *api) call(ctx context.Context, what, method, path string, body, out any) error {
 	hop, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -153,7 +152,6 @@ func (a *api) do(ctx context.Context, what, method, path string, body, out any) 
 	return a.refusal(what, &resp).carrierError()
 }
 
-// refusal reads a reply with an error.
 func (a *api) refusal(what string, resp *webapi.Reply) *apiError {
 	var r struct {
 		Code    int             `json:"code"`

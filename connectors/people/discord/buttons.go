@@ -11,7 +11,7 @@ const (
 	maxLabel = 80  // the largest length of a button's label, in characters
 	maxID    = 100 // the largest length of a custom_id, in characters
 	// maxButton is the largest length of a button's data within a custom_id, in bytes. The data has no
-	// room for the request's name, which is in the message.
+	// room for the request's session and id, which are in the message.
 	maxButton = 64
 	perRow    = 5 // the largest number of buttons in a row
 	// maxButtons is the largest number of buttons in a message. The buttons, their rows and the text stay
@@ -19,7 +19,6 @@ const (
 	maxButtons = 30
 )
 
-// offer says which answers to p a message on Discord offers.
 func offer(p *schemas.Prompt) people.Offer {
 	return people.Offer{Prompt: p, Whole: fitsWhole(p), MaxLabel: maxLabel, MaxInput: maxWords}
 }
@@ -52,16 +51,16 @@ func styleOf(b people.Button) int {
 
 // The kinds of a pressID for buttons. The kinds for modals are those of people.Dialog.
 const (
-	inMessage = ""     // the button is under the message of the question
+	inMessage = ""     // the button is under the message of the prompt
 	inMenu    = "more" // the button is in the menu with the other answers
 )
 
-// pressID is the custom_id of a button or a modal. A button or modal that is not under the message of
-// the question also names that message.
+// pressID is the custom_id of a button or a modal. A button or modal that is not under the message of the
+// prompt also names that message.
 type pressID struct {
 	kind   string
-	origin string // the id of the question's message
-	repeat bool   // the question may be in the chat twice
+	origin string // the id of the message of the prompt
+	repeat bool   // the prompt may be in the chat twice
 	button people.ButtonData
 }
 

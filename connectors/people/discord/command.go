@@ -82,8 +82,8 @@ func (h *handler) handleCommand(ctx context.Context) error {
 	return nil
 }
 
-// withLink formats a text. If its first line is an address, it becomes a link without a preview. nod
-// makes no other links on Discord.
+// withLink formats a text. If the first line is an address, withLink makes a link without a preview of
+// this line. nod makes no other links on Discord.
 func withLink(text string) string {
 	first, rest, _ := strings.Cut(text, "\n")
 	if !strings.HasPrefix(first, "http://") && !strings.HasPrefix(first, "https://") || strings.ContainsAny(first, "<> ") {

@@ -52,8 +52,8 @@ func question(d people.Dialog, id pressID) modal {
 }
 
 // menu returns the message with the answers for which one press in the chat is not enough. Only the
-// person who pressed sees the message. It describes each answer completely. If not all answers fit, it
-// says so.
+// person who pressed sees the message. The message describes each answer completely. If not all answers
+// fit, the message says so.
 func menu(offer people.Offer, in pressID) (m outgoing, ok bool) {
 	names := bold("Session:") + " " + code(offer.SessionID) + "\n" + bold("Request:") + " " + code(offer.PendingID)
 	left := "More answers do not fit here: " + code("nod show "+offer.PendingID) + "\n"

@@ -38,7 +38,7 @@ func TestAnInputWithHiddenCharactersIsNotEdited(t *testing.T) {
 	w.NotContains(m.Buttons[len(m.Buttons)-1].Label, "More")
 }
 
-// If a question needs a text as its answer, a person enters the text in a modal.
+// If an agent's question needs a text as its answer, a person enters the text in a modal.
 func TestAQuestionIsAnsweredInWords(t *testing.T) {
 	w := newWorld(t, func(p *schemas.Prompt) {
 		p.Request.Kind, p.Request.ActionDetails = schemas.KindQuestion, []byte(`{"question":"Which port?"}`)

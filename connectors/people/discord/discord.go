@@ -1,18 +1,18 @@
-// Package discord sends prompts to people on Discord and receives their answers, over Discord's
-// gateway, which needs no public address.
+// Package discord sends prompts to people on Discord and receives their answers, over Discord's gateway,
+// which needs no public address.
 //
-// A prompt goes to the private conversation between the bot and its recipient. The recipient is a
-// Discord user id, which the settings list as an identity of an approver. Every button contains the
-// digest of the request and the number of identical calls that the message shows; the message itself
-// names the request. Any worker can therefore submit the answer, even after a restart, and a made-up
-// button answers nothing. A person enters reasons, edited inputs and the code word in modals.
+// A prompt goes to the private conversation between the bot and its recipient. The recipient is a Discord
+// user id, which the settings list as an identity of an approver. Every button contains the digest of the
+// request and the number of identical calls that the message shows; the message itself names the request.
+// Any worker can therefore submit the answer, even after a restart, and a made-up button answers nothing.
+// A person enters reasons, edited inputs and the code word in modals.
 //
 // If no worker responds to a press within 3 s, Discord tells the person that it failed. Such a press does
 // not count, even if a worker gets it later. nod reads no messages of people.
 //
-// The package speaks the gateway's protocol itself. The gateways of the two Go libraries, disgo
-// v0.18.15 and discordgo v0.29.0, read messages of any size, keep on after their context has ended,
-// and either block without a time limit or end the process if a heartbeat precedes the first event.
+// The package speaks the gateway's protocol itself. The gateways of the two Go libraries, disgo v0.18.15
+// and discordgo v0.29.0, read messages of any size, keep running after their context has ended, and
+// either block without a time limit or end the process if a heartbeat precedes the first event.
 package discord
 
 import (
@@ -154,7 +154,7 @@ func (c *Carrier) edit(ctx context.Context, channel, id string, p *schemas.Promp
 	return c.api.call(ctx, "edit message", http.MethodPatch, "/channels/"+channel+"/messages/"+id, promptMessage(p, below), nil)
 }
 
-// promptMessage returns the message that shows p. The components below come after the text.
+// promptMessage returns the message that shows p. The components in below come after the text.
 func promptMessage(p *schemas.Prompt, below []component) outgoing {
 	return outgoing{Flags: flagComponentsV2, Components: append([]component{textBlock(promptText(p, time.Now()))}, below...)}
 }
@@ -166,7 +166,8 @@ func parseRef(ref people.Ref) (channel, id string, ok bool) {
 	return channel, id, ok && isID(channel) && isID(id)
 }
 
-// isID reports whether a text is an id of Discord: a number of 64 bits. An id is a part of URLs.
+// isID reports whether a text is an id of Discord: a number of 64 bits. Only such a text may become a
+// part of a URL.
 func isID(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 64)
 	return err == nil && n > 0 && strconv.FormatUint(n, 10) == s

@@ -20,7 +20,6 @@ import (
 
 // The gateway's protocol: https://docs.discord.com/developers/events/gateway.
 
-// The opcodes of the gateway's messages.
 const (
 	opDispatch       = 0
 	opHeartbeat      = 1
@@ -37,7 +36,7 @@ const (
 	closeTokenRefused    = 4004
 	closeInvalidSequence = 4007
 	closeSessionTimedOut = 4009
-	closeInvalidShard    = 4010 // after the codes from here to closeLast, another attempt fails too
+	closeInvalidShard    = 4010 // after a close with a code from this one to closeLast, another attempt fails too
 	closeLast            = 4014
 )
 
@@ -53,8 +52,8 @@ const (
 	writeWithin = 10 * time.Second
 	greetWithin = 30 * time.Second
 	// A connection is short if it ends within shortFor or cannot be opened. After each further short
-	// connection in a row, Run waits resumePause longer before the next. After maxShort short connections
-	// in a row, Run gives the session up and returns.
+	// connection in a row, Run waits resumePause longer before the next connection. After maxShort short
+	// connections in a row, Run gives the session up and returns.
 	shortFor    = time.Minute
 	maxShort    = 5
 	resumePause = 500 * time.Millisecond
@@ -64,7 +63,7 @@ const (
 type session struct {
 	id      string // empty before the first connection of a session
 	address string
-	seq     int64 // the number of the session's last event
+	seq     int64 // the number of the last event that nod got in the session
 }
 
 // Run receives presses, sent modals and commands. It handles those of one person one after another. If a
@@ -140,7 +139,6 @@ func isGateway(address string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "wss" || u.Scheme == "ws" && loopback.Is(u.Hostname()))
 }
 
-// event is a message of the gateway.
 type event struct {
 	Op   int             `json:"op"`
 	Data json.RawMessage `json:"d"`
@@ -148,7 +146,6 @@ type event struct {
 	Type string          `json:"t"`
 }
 
-// conn is a connection to the gateway.
 type conn struct {
 	*websocket.Conn
 	seq   atomic.Int64
@@ -258,15 +255,15 @@ func (c *conn) say(ctx context.Context, op int, data any) error {
 }
 
 func (c *conn) heartbeat(ctx context.Context) error {
-	var seq any // JSON null before the first event
+	var seq any // null in JSON before the first event
 	if n := c.seq.Load(); n > 0 {
 		seq = n
 	}
 	return c.say(ctx, opHeartbeat, seq)
 }
 
-// beat sends heartbeats. It calls end if Discord does not reply to a heartbeat, for example after this
-// machine was asleep.
+// beat sends heartbeats. It calls the function end if Discord does not reply to a heartbeat, for example
+// after this machine was asleep.
 func (c *conn) beat(ctx context.Context, every time.Duration, end context.CancelFunc) {
 	c.acked.Store(true)
 	wait := time.NewTimer(time.Duration(rand.Float64() * float64(every))) // Discord asks for a random delay before the first heartbeat
@@ -315,7 +312,7 @@ func (c *Carrier) read(ctx context.Context, conn *conn, handle func(*interaction
 	}
 }
 
-// dispatch handles an event. It calls handle for presses, sent modals and commands.
+// dispatch handles an event. It calls the function handle for presses, sent modals and commands.
 func (c *Carrier) dispatch(e *event, handle func(*interaction), s *session) {
 	switch e.Type {
 	case "READY":

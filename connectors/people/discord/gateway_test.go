@@ -42,8 +42,8 @@ func TestASessionIsResumed(t *testing.T) {
 	}
 }
 
-// A press that Discord has reported as failed does not count, even if nod gets it later. The question
-// keeps its buttons.
+// A press that Discord has reported as failed does not count, even if nod gets it later. The prompt keeps
+// its buttons.
 func TestAFailedPressDoesNotCount(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -58,8 +58,8 @@ func TestAFailedPressDoesNotCount(t *testing.T) {
 	w.told("Allowed once")
 }
 
-// slow is a desk. It submits an answer only after a receive from answers, and marks an interaction only
-// after marks is closed.
+// slow is a desk. It submits an answer only after it has received a value from the channel answers. It
+// marks an interaction only after the channel marks is closed.
 type slow struct {
 	*peopletest.SingleDesk
 	answers, marks chan struct{}

@@ -22,7 +22,7 @@ const (
 	handledFor = time.Hour
 )
 
-// unknown is the error for a request that does not exist, or that the person who acts may not see.
+// unknown is the error for a request that does not exist, or that is hidden from the person who acts.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles one interaction: a press of a button, a sent modal or a command.
@@ -31,8 +31,8 @@ type handler struct {
 	desk    people.Desk
 	i       *interaction
 	person  string
-	message string    // the message of the question; empty for a command
-	repeat  bool      // the question may be in the chat twice
+	message string    // the message of the prompt; empty for a command
+	repeat  bool      // the prompt may be in the chat twice
 	mine    bool      // this worker handles the interaction
 	unsure  bool      // another worker may handle the interaction too
 	came    time.Time // the time at which the interaction came
@@ -83,8 +83,8 @@ func (h *handler) handle(ctx context.Context) {
 	}
 }
 
-// untilKnown calls handle until the result of the person's answer is known, if this worker handles
-// the interaction.
+// untilKnown calls the function handle until the result of the person's answer is known, if this worker
+// handles the interaction.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
 	err := people.UntilKnown(ctx, h.came, h.ifMine(handle),
 		func() { h.tellRecording(ctx) },
@@ -109,7 +109,7 @@ func (h *handler) once(ctx context.Context, handle func(context.Context) error) 
 	}
 }
 
-// ifMine returns a function that calls handle if this worker handles the interaction.
+// ifMine returns a function that calls the function handle if this worker handles the interaction.
 func (h *handler) ifMine(handle func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := h.claim(ctx); err != nil || !h.mine {
@@ -119,9 +119,9 @@ func (h *handler) ifMine(handle func(context.Context) error) func(context.Contex
 	}
 }
 
-// claim sets mine if this worker is the first to mark the interaction as handled. If the result of an
-// earlier attempt is unknown, the mark may be this worker's own. The worker then sets mine too, because
-// it does no harm to submit an answer twice.
+// claim sets the field mine if this worker is the first to mark the interaction as handled. If the result
+// of an earlier attempt is unknown, the mark may be this worker's own. The worker then sets the field
+// too, because it does no harm to submit an answer twice.
 func (h *handler) claim(ctx context.Context) error {
 	dedupe, durable := h.desk.(people.Deduper)
 	if h.mine || !durable {
@@ -174,7 +174,7 @@ func (h *handler) handlePress(ctx context.Context) error {
 	return h.answer(ctx, &p, a)
 }
 
-// locate reads the custom_id of the interaction and finds the message of the question.
+// locate reads the custom_id of the interaction and finds the message of the prompt.
 func (h *handler) locate() (id pressID, ok bool) {
 	id, ok = readPressID(h.i.Data.CustomID)
 	if id.kind == inMessage {
@@ -199,7 +199,7 @@ func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt
 }
 
 // showStep opens the modal or the menu for an action. If the request is not routed to the person who
-// pressed, it refuses.
+// pressed, it refuses the press.
 func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, id pressID) error {
 	if err := people.CheckRouted(ctx, h.desk, p, h.person); err != nil {
 		h.showOutcome(ctx, p)
@@ -251,7 +251,7 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 		return err
 	}
 	decides := before == nil && p.Decision != nil
-	if !decides || !h.unsure || h.state() != ackElsewhere { // else another worker may say the same, and the message shows the outcome
+	if !decides || !h.unsure || h.state() != ackElsewhere { // otherwise another worker may reply too, and the message shows the outcome
 		h.tell(ctx, reply)
 	}
 	h.showOutcome(ctx, p)

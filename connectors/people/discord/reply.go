@@ -82,7 +82,7 @@ func (h *handler) reply(ctx context.Context, m outgoing) {
 	h.replied = true
 	first := response{respondMessage, m}
 	if h.onMenu() {
-		first = response{respondUpdate, visible(m)} // an edit cannot set the flag, which the menu already has
+		first = response{respondUpdate, visible(m)} // an edit cannot set flagEphemeral, but the menu already has this flag
 	}
 	if h.respond(ctx, first) {
 		return

@@ -25,8 +25,8 @@ const (
 	maxAlert = 150
 )
 
-// The first lines of a message that may be the second one about the same request: repeated while the
-// request is pending, and repeatEnded after its decision.
+// The first lines of a message that may be the second one about the same request. The constant repeated
+// is for a pending request, and repeatEnded for a decided request.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -137,7 +137,7 @@ func requestNamedIn(text string) (session, id string, ok bool) {
 // form.
 func promptText(p *schemas.Prompt, now time.Time) string {
 	if fitsWhole(p) {
-		if text := layout(p, people.Parts(p, now)); people.UTF16(text) <= maxText { // a long outcome may exceed the limit
+		if text := layout(p, people.Parts(p, now)); people.UTF16(text) <= maxText { // the full form may be too long because of the outcome
 			return text
 		}
 	}

@@ -8,13 +8,11 @@ import (
 // The forms of Discord's HTTP API and gateway, version 10:
 // https://docs.discord.com/developers/reference.
 
-// The flags of a message.
 const (
 	flagEphemeral    = 1 << 6  // only the person who pressed or wrote the command sees the message
 	flagComponentsV2 = 1 << 15 // the text is in components, and not in content
 )
 
-// The types of components.
 const (
 	typeRow    = 1
 	typeButton = 2
@@ -23,7 +21,6 @@ const (
 	typeLabel  = 18
 )
 
-// The styles of buttons and text fields.
 const (
 	styleGrey      = 2
 	styleGreen     = 3
@@ -78,7 +75,6 @@ const (
 	isModal   = 5
 )
 
-// The types of responses to an interaction.
 const (
 	respondMessage  = 4 // send a message
 	respondThinking = 5 // tell the person that a message follows

@@ -73,7 +73,7 @@ func (w *world) shows() discordtest.Message {
 	return w.question()
 }
 
-// question returns the present state of the newest question.
+// question returns the present state of the message of the newest prompt.
 func (w *world) question() (q discordtest.Message) {
 	for _, m := range w.Chat(ann) {
 		if !m.Ephemeral {
@@ -123,7 +123,7 @@ func (w *world) told(text string) {
 	w.waits(func() bool { return w.count(text) > 0 })
 }
 
-// count returns how many of the texts that Ann has read contain text.
+// count returns in how many of the texts that Ann has read the given text occurs.
 func (w *world) count(text string) (n int) {
 	for _, r := range w.Server.Read(ann) {
 		if strings.Contains(r.Text, text) {

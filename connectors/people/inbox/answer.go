@@ -24,9 +24,9 @@ const (
 type answer struct {
 	allows bool
 	choice int // the number of the choice, from 1; 0 means allow once or deny
-	option int // the number of a question's option, from 1; 0 for other requests
+	option int // the number of an option of an agent's question, from 1; 0 for other requests
 	said   people.Utterance
-	text   string // the text that the user typed as the answer to a question
+	text   string // the text that the user typed as the answer to an agent's question
 	word   string // the code word
 }
 
@@ -80,8 +80,8 @@ func (m *model) itemBarrier(i *item) string {
 	return ""
 }
 
-// readBarrier returns the reason why the user has not seen all rows of a view that must be seen before an
-// allow. If the user has seen them, the reason is "".
+// readBarrier returns the reason why the user has not yet read the view, which an allow requires. If the
+// user has read it, the reason is "".
 func (v *view) readBarrier() string {
 	switch {
 	case v.takesText():

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// footer returns the rows with the status and the keys. barred is the reason why the user cannot allow
-// the requests, or "". The number of rows is the same for every value of barred.
+// footer returns the rows with the status and the keys. The parameter barred is the reason why the user
+// cannot allow the requests, or "". The number of rows is the same for every value of barred.
 func (m *model) footer(barred string) []string {
 	rows := []string{""} // the caller replaces this empty row by the ruler
 	items := m.itemsOf(m.top())
@@ -145,9 +145,8 @@ func formatCountdown(left time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// appendVerdict adds the text verdict to the last row, or in a new row. It uses the last row only if
-// the longest possible verdict would fit there, so that the number of rows is the same for every
-// verdict.
+// appendVerdict adds a verdict at the end of the last row, or in a new row. It uses the last row only if
+// the longest possible verdict would fit there, so that the number of rows is the same for every verdict.
 func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict
@@ -160,7 +159,7 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 const maxVerdict = 40
 
 // verdict returns a text for the footer. It says that the key y allows the request, or why the key does
-// not.
+// not allow it.
 func verdict(v *view, open []*item, barred string) string {
 	question := isQuestion(open)
 	unseen := slices.ContainsFunc(open, func(i *item) bool { return len(i.Unseen) > 0 })
@@ -261,7 +260,7 @@ func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 // maxDigits is the greatest number of options that a digit can choose.
 const maxDigits = 9
 
-// questionKeys returns the keys that answer a question.
+// questionKeys returns the keys that answer an agent's question.
 func questionKeys(p *schemas.Prompt, barred string) (all []key) {
 	for i, o := range p.Request.Offered()[:min(maxDigits, len(p.Request.Offered()))] {
 		if barred == "" || !o.Kind.Allows() {

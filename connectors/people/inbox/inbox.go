@@ -33,7 +33,7 @@ type Screen struct {
 	program *tea.Program
 }
 
-// New creates a screen for the terminal with the input in and the output out. Run ends when ctx ends.
+// New creates a screen for the terminal with this input and output. The method Run ends when ctx ends.
 func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 	m := newModel(ctx, o, time.Now, func(d time.Duration, msg tea.Msg) tea.Cmd {
 		return tea.Tick(d, func(time.Time) tea.Msg { return msg })

@@ -6,8 +6,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inert is how long keys have no effect after the meaning of a key has changed. Pressing a key in
-// this time starts the time again. Keys that a user typed ahead or holds down therefore have no
+// inert is how long keys have no effect after the meaning of a key has changed. A key that is pressed
+// during this time starts the time again. Keys that a user typed ahead or holds down therefore have no
 // effect.
 const inert = 400 * time.Millisecond
 
@@ -43,8 +43,8 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 }
 
 // arm gives the keys their effect again at the end of the latest delay, and ignores the ends of earlier
-// delays. If the delay took more than twice its planned time, the program was stuck and may not have
-// read all typed keys yet. arm then starts a new delay.
+// delays. If the delay took more than twice its planned time, the program was stuck, and typed keys may
+// still be unread. arm then starts a new delay.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

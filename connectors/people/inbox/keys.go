@@ -104,7 +104,7 @@ func (m *model) runKey(name string) tea.Cmd {
 	case name == "y" && v.kind == choose:
 		c := choices(&items[0].Prompt)[v.choice]
 		return m.sendAnswers(answer{allows: c.option.Kind.Allows(), choice: v.choice + 1})
-	case name == "y" && isQuestion(items): // a yes does not answer a question
+	case name == "y" && isQuestion(items): // the key y does not answer an agent's question
 	case name == "y":
 		return m.sendAnswers(answer{allows: true, said: people.Utterance{Word: people.Yes}})
 	case v.kind == choose:
@@ -164,13 +164,14 @@ func (m *model) submitText(v *view) tea.Cmd {
 	return m.sendAnswers(a)
 }
 
-// isQuestion reports whether items are one question that a user answers by the number of an option.
+// isQuestion reports whether items are a single question of an agent, which the user answers by the
+// number of an option.
 func isQuestion(items []*item) bool {
 	return len(items) == 1 && items[0].Request.Kind == schemas.KindQuestion
 }
 
-// answerQuestion chooses the option with this index. If the option needs a text, it asks for the text
-// first.
+// answerQuestion answers an agent's question with the option that has this index. If the option needs a
+// text, it asks for the text first.
 func (m *model) answerQuestion(items []*item, option int) tea.Cmd {
 	options := items[0].Request.Offered()
 	if option >= len(options) {

@@ -84,8 +84,8 @@ func (b *requestList) move(by int) {
 	}
 }
 
-// prune removes requests that have ended and are not on the screen. looked reports whether an item is
-// on the screen.
+// prune removes requests that have ended and are not on the screen. The function looked reports whether
+// an item is on the screen.
 func (b *requestList) prune(looked func(*item) bool) {
 	for key, i := range b.items {
 		if !i.open() && !i.sending && !looked(i) {

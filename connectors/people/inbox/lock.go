@@ -37,8 +37,8 @@ type lockReplyMsg struct {
 	err     error
 }
 
-// toggleLock makes the lock of the selected request's session the wanted lock. If the user already
-// wants a lock, toggleLock ends that wish instead.
+// toggleLock sets the wanted lock to the lock of the selected request's session. If the user already
+// wants a lock, no lock is wanted from then on.
 func (m *model) toggleLock() {
 	m.lock.notice = ""
 	if m.lock.wanted != "" {

@@ -23,7 +23,7 @@ type (
 type model struct {
 	ctx   context.Context
 	o     Options
-	clock func() time.Time // this machine's clock
+	clock func() time.Time // returns this machine's time
 	after scheduler
 
 	width, height int
@@ -32,7 +32,7 @@ type model struct {
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // the outcome of the last request that ended out of view
+	news          string // the outcome of the last request that ended while it was not on the screen
 
 	skew       time.Duration // the broker's time minus this machine's time
 	skewKnown  bool
@@ -186,7 +186,6 @@ func (m *model) close() tea.Cmd {
 	return nil
 }
 
-// sending returns the number of answers on their way.
 func (m *model) sending() int {
 	n := 0
 	for _, i := range m.requests.items {

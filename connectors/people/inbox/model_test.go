@@ -106,7 +106,7 @@ func TestKeysAreInertAfterAChange(t *testing.T) {
 	r.types("y")
 	r.Empty(r.said())
 
-	r.at = r.at.Add(3 * inert) // the program was stuck, so it may not have read all keys that the user typed
+	r.at = r.at.Add(3 * inert) // the program was stuck, so typed keys may still be unread
 	r.hears(armMsg{r.m.guard.count})
 	r.types("y")
 	r.Empty(r.said())

@@ -9,12 +9,12 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// page is a text that may be longer than the screen. It records how many rows from the first one on have
-// been visible, without a gap.
+// page is a text that may be longer than the screen. It records how many rows have been visible, counted
+// from the first row without a gap.
 type page struct {
-	id    string // the layoutID of the text in rows
+	id    string // the result of layoutID for the text in rows
 	rows  []string
-	drawn []string // the rows with colours
+	drawn []string // the rows as they are drawn, with colours
 	need  int      // the user can allow the request only after rows[:need] have been visible
 	width int
 	draws bool // the terminal can draw every row completely
@@ -76,17 +76,17 @@ func (p *page) foldedRows(height int) []string {
 // allSeen reports whether every row that the user must see has been completely visible.
 func (p *page) allSeen() bool { return p.draws && p.seen >= p.need }
 
-// drawable reports whether a screen of width columns can show all rows completely. A terminal cuts off
-// a row that is too wide, and loses parts of a character that is wider than four cells.
+// drawable reports whether a screen that is width columns wide can show all rows completely. A terminal
+// cuts off a row that is too wide, and loses parts of a character that is wider than four cells.
 func drawable(rows []string, width int) bool {
 	return !slices.ContainsFunc(rows, func(row string) bool {
 		return !drawableBy(ansi.DecodeSequence[string], row, width) || !drawableBy(ansi.DecodeSequenceWc[string], row, width)
 	})
 }
 
-// drawableBy reports whether a terminal with room columns can draw row completely. The function decode
-// measures characters, either as terminals with support for grapheme clusters do, or as terminals without
-// it do.
+// drawableBy reports whether a terminal that is room columns wide can draw a row completely. The function
+// decode measures characters, either as terminals with support for grapheme clusters do, or as terminals
+// without it do.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

@@ -18,8 +18,8 @@ import (
 
 var start = time.Date(2026, 2, 8, 9, 30, 0, 0, time.UTC)
 
-// rig is a screen without a terminal. A test sends messages to the screen, and reads its content and
-// its calls to the desk. Only the test moves its clock.
+// rig is a screen without a terminal. A test sends messages to the screen, and reads its content and its
+// calls to the desk. Only the test moves the screen's clock.
 type rig struct {
 	*require.Assertions
 	t      testing.TB
@@ -113,7 +113,7 @@ func keyPress(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
 }
 
-// types presses keys without a pause between them. presses, in contrast, waits before each key
+// types presses keys without a pause between them. The method presses, in contrast, waits before each key
 // until keys have an effect.
 func (r *rig) types(keys ...string) {
 	for _, k := range keys {

@@ -9,7 +9,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// standingStub holds standing answers in memory.
 type standingStub struct {
 	all []schemas.StandingAnswer
 	err error

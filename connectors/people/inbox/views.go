@@ -20,7 +20,7 @@ const (
 	choose                   // choosing an answer other than allow once and deny once; the view shows one such answer at a time
 	reason                   // typing the reason for a denial
 	word                     // typing the code word for an allow
-	words                    // typing the answer to a question
+	words                    // typing the answer to an agent's question
 	standingView             // the list of standing answers
 )
 
@@ -127,7 +127,6 @@ func (m *model) layoutID(v *view, items []*item) string {
 	return id
 }
 
-// text returns the full text of a view.
 func (m *model) text(v *view, items []*item) []people.Part {
 	p := &items[0].Prompt
 	switch v.kind {
@@ -163,8 +162,8 @@ type choice struct {
 	option schemas.Option
 }
 
-// choices returns the choices of a request. The first choices allow the request for the session, by a
-// rule that nod can store. The options other than allow once and deny once follow.
+// choices returns the choices of a request. The first choices allow the request and make nod store one of
+// its rules for the session. The options other than allow once and deny once follow.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
 	question := p.Request.Kind == schemas.KindQuestion // each answer has a digit of its own, except one that the agent remembers, which takes two steps

@@ -59,7 +59,7 @@ func essentialRows(p *schemas.Prompt, width int) (rows []string) {
 	return rows
 }
 
-// unseen reports whether at least one of rows was never on the terminal.
+// unseen reports whether at least one of these rows was never on the terminal.
 func (w witness) unseen(rows []string) bool { return w.seen(rows, 0) < len(rows) }
 
 // seen returns the index of the first row that was never on the terminal, or len(rows). It skips

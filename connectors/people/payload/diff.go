@@ -11,7 +11,7 @@ import (
 // Op says what an edit does to a line.
 type Op byte
 
-// The line stays, is removed, or is added.
+// The operations of an edit on a line: keep it, remove it, or add it.
 const (
 	Keep   Op = ' '
 	Remove Op = '-'
@@ -26,8 +26,8 @@ type Line struct {
 	Words []Span
 }
 
-// Diff compares two texts line by line. The kept and the removed lines together are the text
-// before, and the kept and the added lines together are the text after.
+// Diff compares two texts line by line. The kept and the removed lines together are the old text, and the
+// kept and the added lines together are the new text.
 func Diff(before, after string) (lines []Line) {
 	at := 0
 	for _, e := range udiff.Lines(before, after) {
@@ -38,10 +38,10 @@ func Diff(before, after string) (lines []Line) {
 	return append(lines, Kept(before[at:])...)
 }
 
-// Kept returns the lines of a text that an edit does not change.
+// Kept returns the lines of a diff in which the whole text stays unchanged.
 func Kept(text string) []Line { return appendLines(nil, Keep, text) }
 
-// Replace returns the lines of a diff in which the text added replaces the text removed.
+// Replace returns the lines of a diff that removes the text in removed and adds the text in added.
 func Replace(removed, added string) []Line {
 	lines := appendLines(nil, Remove, removed)
 	middle := len(lines)

@@ -36,7 +36,7 @@ func Markdown(text string) []Span {
 	return spans(styles)
 }
 
-// paintLine styles one line outside a block of code.
+// paintLine styles one line that is not in a block of code.
 func paintLine(styles []Style, line string) {
 	from := 0
 	if mark := heading.FindString(line); mark != "" {

@@ -8,8 +8,8 @@ import (
 
 // The largest size of a command line that gets colours. Parsing a larger command line could be slow.
 const (
-	maxCommand = 32 << 10 // the largest length, in bytes
-	maxNesting = 200      // the largest number of opening brackets
+	maxCommand = 32 << 10 // the largest length of a command line, in bytes
+	maxNesting = 200      // the largest number of opening brackets in a command line
 )
 
 // Shell returns the styles of a Bash command line. If the line does not parse, the result is empty.

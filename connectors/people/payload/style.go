@@ -22,7 +22,7 @@ const (
 	AddedWord   Style = "added-word"   // a word that an edit adds to a line
 	RemovedWord Style = "removed-word" // a word that an edit removes from a line
 	Faint       Style = "faint"        // text that a person need not read first
-	RiskLow     Style = "risk-low"     // a low risk in a caption
+	RiskLow     Style = "risk-low"     // a low risk in a headline
 	RiskMedium  Style = "risk-medium"
 	RiskHigh    Style = "risk-high" // a high risk, or a risk that this version does not know
 	Mark        Style = "mark"      // a mark that nod puts in place of a deceptive character
@@ -35,8 +35,8 @@ type Span struct {
 	Style    Style
 }
 
-// spans combines neighbouring bytes of the same style to spans. styles contains a style for each byte.
-// Bytes without a style get no span.
+// spans combines neighbouring bytes of the same style to spans. The slice styles contains a style for
+// each byte. Bytes without a style get no span.
 func spans(styles []Style) (all []Span) {
 	for from := 0; from < len(styles); {
 		to := from + 1

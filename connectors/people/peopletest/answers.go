@@ -28,8 +28,7 @@ func denied(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// reason is the text of a reason for a denial. A reply with only this text must not answer the
-// question.
+// reason is the text of a reason for a denial. A reply with only this text must not answer the prompt.
 const reason = "use make clean"
 
 func deniedWithReason(s *stage) {
@@ -95,8 +94,8 @@ func foreign(s *stage) {
 	s.pending(p)
 }
 
-// forged presses buttons with invented data, and a button with the data of a button in another
-// message. None of these presses may answer a question.
+// forged presses buttons with invented data, and a button with the data of a button in another message.
+// None of these presses may answer a prompt.
 func forged(s *stage) {
 	p, _, m := s.shown("make")
 	other, _, n := s.shown("rm -rf /")
@@ -117,7 +116,7 @@ func forged(s *stage) {
 		s.pending(p)
 		s.pending(other)
 	}
-	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // under the question n, press the Allow button of the question m
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // press a button under n with the data of Allow under m
 	s.Contains(reply, "Nothing changed")
 	s.pending(p)
 	s.pending(other)
@@ -140,7 +139,7 @@ func late(s *stage) {
 	}
 }
 
-// unclear lists texts that must not answer a question, even as a reply to the question's message.
+// unclear lists texts that must not answer a prompt, even as a reply to the prompt's message.
 var unclear = []string{
 	"yes please", "yes, but not in production", "not yes", "no yes", "yes no", "do not approve", "don't", "disallow",
 	"allow", "approve", "ok", "ye", "y", "yess", "yes.", "yes!", "yes 7F3K", "YES SIR", "yes\nno", "y e s", "уes", "ｙｅｓ", "yes\u200b",

@@ -5,8 +5,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// counted requires that a question shows how many identical calls wait for its answer. If a
-// further call joins after that, the answer must not cover that call.
+// counted requires that a prompt shows how many identical calls wait for its answer. If a further call
+// joins after that, the answer must not cover that call.
 func counted(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.showCount(&p, 3, "")
@@ -40,8 +40,8 @@ func countedInReply(s *stage) {
 	s.Equal(2, s.desk.answered(p).Waiters)
 }
 
-// showCount sets the number of calls of p to n and shows it. It edits the message at ref or, if ref is
-// empty, sends a new message.
+// showCount sets the number of calls of p to n and shows it. It edits the message that ref identifies or,
+// if ref is empty, sends a new message.
 func (s *stage) showCount(p *schemas.Prompt, n int, ref people.Ref) people.Ref {
 	s.t.Helper()
 	p.Waiters, p.Waiting = n, n

@@ -7,10 +7,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// shownCode matches the code that a question shows.
+// shownCode matches the code that a prompt shows.
 var shownCode = regexp.MustCompile(`\b(?:yes|no) ([0-9B-DF-HJKMNP-TV-Z]{4})\b`)
 
-// code returns the code of a question.
+// code returns the code of a prompt.
 func (s *stage) code(m Message) string {
 	s.t.Helper()
 	found := shownCode.FindStringSubmatch(m.Text)
@@ -35,7 +35,7 @@ func answeredByCode(s *stage) {
 	s.Equal(reason, s.decided(p).Message)
 }
 
-// UnclearWithCode lists texts that must not answer the question with the code CODE.
+// UnclearWithCode lists texts that must not answer the prompt with the code CODE.
 var UnclearWithCode = []string{
 	"yes", "no", "do not allow CODE", "disallow CODE", "allow CODE", "approve CODE", "ok CODE", "yes but CODE", "yes CODE but not in production", "not yet CODE", "not yes CODE",
 	"nope yes CODE", "yes yes CODE", "yes yes no", "yes no CODE", "no yes CODE now please", "CODE", "CODE yes", "yes: CODE", "yes, CODE", "yes CODE.", "yes CODE!", "yes CODE yes",
@@ -57,7 +57,7 @@ func wordsWithCode(s *stage) {
 		reply := s.says(Ann, Act{Say: said})
 		s.NotContains(reply, "Allowed", "%q", said)
 		s.pending(p)
-		reply = s.says(Ann, Act{Message: m.ID, Say: said}) // Ann writes the text in reply to the question
+		reply = s.says(Ann, Act{Message: m.ID, Say: said}) // Ann writes the text in reply to the prompt
 		s.NotContains(reply, "Allowed", "%q", said)
 		s.pending(p)
 	}
@@ -89,8 +89,8 @@ func foreignCode(s *stage) {
 	s.pending(p)
 }
 
-// lateCode requires that the code of a question that has ended changes nothing, even if another
-// question waits.
+// lateCode requires that the code of a prompt that has ended changes nothing, even if another prompt
+// waits.
 func lateCode(s *stage) {
 	p, _, m := s.shown("make")
 	code := s.code(m)

@@ -37,7 +37,7 @@ type entry struct {
 
 func newDesk() *desk { return &desk{entries: map[string]*entry{}, handled: map[string]bool{}} }
 
-// ask stores a request that is routed to recipients. It returns the prompt for the first recipient.
+// ask stores a request that is routed to these recipients. It returns the prompt for the first of them.
 func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,7 +198,7 @@ func (d *desk) Approver(ctx context.Context, userID string) (schemas.Approver, e
 	return schemas.Approver{Name: name}, nil
 }
 
-// EachPending implements people.Desk. It makes pages of one request.
+// EachPending implements people.Desk. Each page contains one request.
 func (d *desk) EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error {
 	if err := d.there(ctx); err != nil {
 		return err

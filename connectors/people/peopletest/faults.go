@@ -36,8 +36,8 @@ func faults(s *stage) {
 	}
 }
 
-// sameError requires that err tells the worker to retry or wait in the same way as want. fault is the
-// fault that caused err.
+// sameError requires that err tells the worker to retry or wait in the same way as the error want. The
+// parameter fault is the fault that caused err.
 func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.t.Helper()
 	var e *people.Error
@@ -47,8 +47,8 @@ func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.noSecretIn(err.Error())
 }
 
-// repeatedPrompt requires a notice in every prompt that may be in the chat twice, even after the
-// request has ended. Other prompts must not contain the notice.
+// repeatedPrompt requires that every prompt that may be in the chat twice says so, even after the request
+// has ended. Other prompts must not say so.
 func repeatedPrompt(s *stage) {
 	_, _, once := s.shown("make")
 	s.NotContains(once.Text, "again")
@@ -81,8 +81,8 @@ func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message)
 	return p, s.sends(p), s.last(Ann)
 }
 
-// endedPrompt calls Prompt with a decided request. A worker does so if it has no Ref for the message
-// of the question. endedPrompt requires that Prompt sends the outcome in a message without choices.
+// endedPrompt calls Prompt with a decided request. A worker does so if it has no Ref for the message of
+// the prompt. endedPrompt requires that Prompt sends the outcome in a message without choices.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})
@@ -96,10 +96,10 @@ func endedPrompt(s *stage) {
 	s.Empty(m.Choices)
 }
 
-// unknownMessage shows a question in two messages, and gives the worker only the Ref of the second
-// message. This can happen if nod's stores were restored from an older copy. Ann answers the first
-// message. If the request is pending, her answer must count. If the request is decided, the channel must
-// show her the outcome. The first message must lose its buttons in either case.
+// unknownMessage shows a prompt in two messages, and gives the worker only the Ref of the second message.
+// This can happen if nod's stores were restored from an older copy. Ann answers the first message. If the
+// request is pending, her answer must count. If the request is decided, the channel must show her the
+// outcome. The first message must lose its buttons in either case.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")

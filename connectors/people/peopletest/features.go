@@ -14,10 +14,10 @@ import (
 // Replies alone, or at least one of Buttons and Replies.
 type Features struct {
 	Outgoing     bool // messages only tell that a request waits or has ended, without its payload; the channel takes no answers
-	Spoken       bool // the channel asks by voice, one question at a time, and repeats a yes before it counts
-	Buttons      bool // messages have buttons
+	Spoken       bool // the channel asks by voice about one request at a time, and repeats a yes before it counts
+	Buttons      bool // messages of the channel have buttons
 	Replies      bool // a person can reply to a message with yes or no
-	Codes        bool // a person can write yes or no with the code that the question shows
+	Codes        bool // a person can write yes or no with the code that the prompt shows
 	Edits        bool // the channel can edit messages; the carrier must be a people.Reviser
 	Reasons      bool // a denial can contain the person's reason
 	Scopes       bool // an answer can allow later calls by a rule that nod stores

@@ -15,10 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is a user who sees one question on a channel.
+// Person is a user who sees one prompt on a channel.
 type Person interface {
-	// Sees returns all text that the person can see now: the question, and the labels of buttons and
-	// keys. Text outside the visible screen is not part of it.
+	// Sees returns all text that the person can see now: the prompt, and the labels of buttons and keys.
+	// Text outside the visible screen is not part of it.
 	Sees() string
 	// May returns the buttons or keys that the person can press now. Their labels differ.
 	May() []Pressable
@@ -29,7 +29,8 @@ type Person interface {
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question does not offer the rules of UnseenPrompt, but those of Offered.
+// Offering is a Person whose prompt offers the rules that the method Offered returns, instead of those of
+// UnseenPrompt.
 type Offering interface {
 	Offered() []schemas.Reach
 }
@@ -47,8 +48,7 @@ type Lasts struct {
 	Agents bool // options that the agent itself remembers
 }
 
-// The rules and the options with which a person can answer the question of UnseenPrompt for later
-// calls.
+// The rules and the options with which a person can answer the prompt of UnseenPrompt for later calls.
 var (
 	lastingRules = []schemas.Reach{
 		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git", "status"}, Project: "/workspace"}}},
@@ -67,8 +67,8 @@ func lastingRequest() schemas.Request {
 	return r
 }
 
-// UnseenPrompt returns a question that can also be answered for later calls. Each n gives a different
-// question.
+// UnseenPrompt returns a prompt that can also be answered for later calls. Each n gives a different
+// prompt.
 func UnseenPrompt(n int) schemas.Prompt {
 	r := lastingRequest()
 	r.Type, r.SessionID, r.PendingID, r.CreatedAt = schemas.TypeRequest, "session-1", fmt.Sprint("unseen-", n), time.Now().UTC()
@@ -86,13 +86,13 @@ func UnseenPrompt(n int) schemas.Prompt {
 // NothingLastsUnseen requires that a person reads the effect of a lasting answer before giving it. It
 // tries every sequence of at most depth presses on the controls of a channel.
 //
-// For each sequence, NothingLastsUnseen calls one of the functions asks, which shows a new question and
-// returns its Person; n counts the calls of that function. Different functions run at the same time, so
-// each needs its own screen and its own questions.
+// For each sequence, NothingLastsUnseen calls one of the functions in asks. The function shows a new
+// prompt and returns its Person; its parameter n counts its calls. Different functions run at the same
+// time, so each needs its own screen and its own prompts.
 //
 // Just before a press that gives a lasting answer, the screen must show its effect: the exact rule with
 // its scope and its duration, or the agent's option with the warning that the agent remembers it. The
-// test also fails if the channel offers other kinds of lasting answers than offers says, or does not
+// test also fails if the channel offers other kinds of lasting answers than those in offers, or does not
 // offer one of these.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks ...func(n int) Person) {
 	w := walk{t: t, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
@@ -120,13 +120,13 @@ type walk struct {
 	t       *testing.T
 	screens []*screen
 	depth   int
-	been    map[string]bool // each content of a screen, with its controls, that was seen so far
+	been    map[string]bool // the contents of screens that were seen so far, with their controls
 	mu      sync.Mutex      // guards count and found
 	count   int
 	found   map[string]bool
 }
 
-// screen shows one question after another, by the function asks.
+// screen shows one prompt after another by calling the function asks.
 type screen struct {
 	asks  func(n int) Person
 	count int
@@ -161,8 +161,8 @@ type state struct {
 	may   []Pressable
 }
 
-// step shows a new question and makes the presses of path. If they gave an answer, step checks
-// the answer and returns an empty state. Otherwise it returns the state of the screen.
+// step shows a new prompt and makes the presses in path. If these presses gave an answer, step checks the
+// answer and returns an empty state. Otherwise it returns the state of the screen.
 func (w *walk) step(s *screen, path []string) state {
 	before, p := w.goes(s, path)
 	if said := p.Said(); said != nil {
@@ -195,8 +195,8 @@ func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
 	return on
 }
 
-// goes shows a new question and makes the presses of path. It returns the text that was on the
-// screen before the last press.
+// goes shows a new prompt and makes the presses in path. It returns the text that was on the screen
+// before the last press.
 func (w *walk) goes(s *screen, path []string) (before string, p Person) {
 	w.t.Helper()
 	p = s.asks(s.count)

@@ -50,8 +50,8 @@ func (s *stage) reviser() people.Reviser {
 	return r
 }
 
-// inSteps requires that Prompt sends the question without choices, and that Revise adds the choices by
-// the message's Ref. If a worker dies in between, the message has no choices. No worker can remove
+// inSteps requires that Prompt sends the prompt without choices, and that Revise adds the choices to the
+// message with its Ref. If a worker dies in between, the message has no choices. No worker can remove
 // choices from a message whose Ref is not stored.
 func inSteps(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
@@ -96,8 +96,8 @@ func heldUpChoices(s *stage) {
 	}
 }
 
-// revised requires that Revise changes the text of a pending question and keeps its choices. A person
-// must be able to answer the changed question.
+// revised requires that Revise changes the text of a pending prompt and keeps its choices. A person must
+// be able to answer the changed prompt.
 func revised(s *stage) {
 	p, ref, m := s.shown("make")
 	p.Detached = true
@@ -157,7 +157,7 @@ func restartedMeanwhile(s *stage) {
 }
 
 // connectorAwayUnkept lets a person press a button while no connector is connected. The press must not
-// count. The person must be told so, and must be able to answer the question later.
+// count. The person must be told so, and must be able to answer the prompt later.
 func connectorAwayUnkept(s *stage) {
 	p, _, m := s.shown("make")
 	s.stop()

@@ -62,7 +62,7 @@ func toldAgain(s *stage) {
 	s.sends(p)
 	s.Contains(s.last(Ann).Text, "again")
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"})
-	_, err := s.carrier.Prompt(s.ctx, ended) // call Prompt, because the worker has no Ref of the question
+	_, err := s.carrier.Prompt(s.ctx, ended) // call Prompt, because the worker has no Ref of the prompt
 	s.NoError(err)
 	s.Contains(s.last(Ann).Text, "denied")
 	s.Contains(s.last(Ann).Text, "again")

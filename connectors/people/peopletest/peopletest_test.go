@@ -121,8 +121,8 @@ func TestChannelsWithFewerFeatures(t *testing.T) {
 }
 
 // wrong contains wrong declarations of the features of package example's channel. Each has one feature
-// too few or too many. fails is the name of the test in the suite that must fail, or a piece of its
-// error.
+// too few or too many. The field fails is the name of the test in the suite that must fail, or a piece of
+// its error.
 var wrong = map[string]struct {
 	declared peopletest.Features
 	fails    string

@@ -30,8 +30,8 @@ var spokenTests = []struct {
 	{"cancelling ends it promptly", nil, cancelled},
 }
 
-// asks passes a request to the carrier, waits until the carrier speaks the question, and returns
-// it. The ID of a spoken message is the id of the request that the message is about.
+// asks passes a request to the carrier and waits until the carrier asks the person about it. It returns
+// the spoken message, whose ID is the id of the request.
 func (s *stage) asks(p schemas.Prompt) Message {
 	s.t.Helper()
 	s.waits("the prompt", func() bool {
@@ -84,7 +84,7 @@ func spokenDenial(s *stage) {
 	}
 }
 
-// UnclearSpeech lists utterances that must not answer a question: negated, mixed, quoted, unfinished and
+// UnclearSpeech lists utterances that must not answer a request: negated, mixed, quoted, unfinished and
 // overheard words, and words that a speech recogniser may hear in place of an answer.
 var UnclearSpeech = []string{
 	"yes please", "yes but", "yes but not in production", "not yet", "nope yes", "yes yes no", "yes yes", "yes no", "no yes", "not yes",

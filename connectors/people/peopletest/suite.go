@@ -79,7 +79,7 @@ var outgoingTests = []struct {
 }
 
 // Run runs the suite on a channel with these features. The tests run in parallel, and each gets a new
-// rig. A test fails if an error or a log line contains one of secrets.
+// rig. A test fails if an error or a log line contains one of these secrets.
 func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ...string) {
 	tests := tests
 	switch {
@@ -120,7 +120,7 @@ type stage struct {
 	features Features
 	desk     *desk
 	carrier  people.Carrier
-	stop     func() // ends the carrier's Run
+	stop     func() // ends the carrier's Run and waits until it has returned
 	log      *testlog.Buffer
 	secrets  []string
 }

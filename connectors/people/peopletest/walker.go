@@ -24,7 +24,7 @@ func nothingUnseen(s *stage) {
 	})
 }
 
-// lastQuestion returns the last question to Ann. It skips later replies about earlier questions.
+// lastQuestion returns the last prompt to Ann. It skips later replies about earlier prompts.
 func (s *stage) lastQuestion() (last Message) {
 	for _, m := range s.Read(Ann) {
 		if m.ID != "" && (len(m.Choices) > 0 || !s.features.Buttons) {

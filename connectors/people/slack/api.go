@@ -65,13 +65,12 @@ func set(names ...string) map[string]bool {
 	return all
 }
 
-// apiError is an error in a reply of Slack.
 type apiError struct {
 	method string
 	status int
 	code   string
 	detail string
-	after  time.Duration // the time to wait; 0 if Slack named no time
+	after  time.Duration // the time that Slack asks nod to wait; 0 if Slack named no time
 }
 
 func (f *apiError) Error() string {

@@ -15,8 +15,8 @@ const (
 	maxButtons = 50
 )
 
-// row arranges buttons in blocks. Each block's id begins with name. Each button gets an action_id
-// that is unique in its message or dialog, as Slack demands.
+// row arranges buttons in blocks. The id of each block begins with the parameter name. Each button gets
+// an action_id that is unique in its message or dialog, as Slack demands.
 func row(p *schemas.Prompt, name string, all ...people.Button) (blocks []block) {
 	for i, c := range all[:min(len(all), maxButtons)] {
 		if i%perBlock == 0 {
@@ -32,7 +32,6 @@ func row(p *schemas.Prompt, name string, all ...people.Button) (blocks []block) 
 
 func plainText(s string) *text { return &text{Type: "plain_text", Text: s} }
 
-// offer says which answers to p a message on Slack offers.
 func offer(p *schemas.Prompt) people.Offer {
 	return people.Offer{Prompt: p, Whole: fitsWhole(p), MaxLabel: maxLabel, MaxInput: maxWords}
 }

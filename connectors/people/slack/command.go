@@ -30,8 +30,8 @@ func (h *handler) handleCommand(ctx context.Context, text string) error {
 	return nil
 }
 
-// withLink converts a text to blocks. If the first line is an address, it becomes a link. nod
-// makes no other links on Slack.
+// withLink converts a text to blocks. If the first line is an address, withLink makes a link of this
+// line. nod makes no other links on Slack.
 func withLink(text string) []block {
 	first, rest, _ := strings.Cut(text, "\n")
 	if !strings.HasPrefix(first, "http://") && !strings.HasPrefix(first, "https://") {

@@ -36,7 +36,7 @@ func TestAnInputWithHiddenCharactersIsNotEdited(t *testing.T) {
 	w.NotContains(m.Buttons[len(m.Buttons)-1].Label, "More")
 }
 
-// If a question needs a text as its answer, a person enters the text in a dialog.
+// If an agent's question needs a text as its answer, a person enters the text in a dialog.
 func TestAQuestionIsAnsweredInWords(t *testing.T) {
 	w := newWorld(t, func(p *schemas.Prompt) {
 		p.Request.Kind, p.Request.ActionDetails = schemas.KindQuestion, []byte(`{"question":"Which port?"}`)
@@ -107,8 +107,8 @@ func TestADialogIsForThoseWhoMayAnswer(t *testing.T) {
 	w.False(open)
 }
 
-// nod writes the decision of a question once into the thread of its message, even if Settle is
-// called twice.
+// nod writes the decision of a prompt once into the thread of its message, even if Settle is called
+// twice.
 func TestTheThreadHasTheDecision(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()

@@ -21,18 +21,18 @@ const (
 	handledFor = time.Hour
 )
 
-// unknown is the error for a request that does not exist, or that the person who acts may not see.
+// unknown is the error for a request that does not exist, or that is hidden from the person who acts.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles one press of a button, one sent dialog or one command.
 type handler struct {
 	*Carrier
 	desk    people.Desk
-	id      string // the id of the envelope
+	id      string // the id of the envelope that is handled
 	person  string
-	channel string // the conversation for replies
-	ts      string // the message of the question; empty for a command
-	repeat  bool   // the question may be in the chat twice
+	channel string // the conversation to which nod replies
+	ts      string // the message of the prompt; empty for a command
+	repeat  bool   // the prompt may be in the chat twice
 	view    string // the dialog in which the person pressed; empty for a press under a message
 	trigger string // the id with which nod may open a dialog once, within 3 s
 	ack     func(payload any) bool
@@ -65,7 +65,7 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, cam
 	ack(nil)
 }
 
-// untilKnown calls handle until the result of the person's answer is known.
+// untilKnown calls the function handle until the result of the person's answer is known.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
 	err := people.UntilKnown(ctx, h.came,
 		func(ctx context.Context) error { return h.unlessHandled(ctx, handle) },
@@ -76,8 +76,8 @@ func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) e
 	}
 }
 
-// unlessHandled calls handle and marks the envelope as handled. If a worker has marked it before,
-// unlessHandled does nothing.
+// unlessHandled calls the function handle and marks the envelope as handled. If a worker has marked it
+// before, unlessHandled does nothing.
 func (h *handler) unlessHandled(ctx context.Context, handle func(context.Context) error) error {
 	dedupe, durable := h.desk.(people.Deduper)
 	if !durable {
@@ -107,8 +107,8 @@ func (h *handler) uncertain(err error) error {
 	return err
 }
 
-// once carries out a command at most once, because it marks the envelope as handled before it calls
-// handle.
+// once carries out a command at most once, because it marks the envelope as handled before it calls the
+// function handle.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
 	err := people.Within(ctx, h.came, func(ctx context.Context) error {
 		if dedupe, durable := h.desk.(people.Deduper); durable {
@@ -188,8 +188,8 @@ func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt
 	return p, err
 }
 
-// showStep opens the dialog for an action. If the request is not routed to the person who
-// pressed, it refuses.
+// showStep opens the dialog for an action. If the request is not routed to the person who pressed, it
+// refuses the press.
 func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, b people.ButtonData) error {
 	if err := people.CheckRouted(ctx, h.desk, p, h.person); err != nil {
 		h.showOutcome(ctx, p)

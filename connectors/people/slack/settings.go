@@ -14,7 +14,7 @@ const Name = "slack"
 //go:embed settings.schema.json
 var settingsSchema []byte
 
-// Channel describes the Slack connector. Package embed lists it.
+// Channel describes the Slack connector. Package embed registers it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
 	Open:     people.OpenSettings(Name, Open),

@@ -1,15 +1,14 @@
-// Package slack sends prompts to people on Slack and receives their answers, by Socket Mode,
-// which needs no public address.
+// Package slack sends prompts to people on Slack and receives their answers, by Socket Mode, which needs
+// no public address.
 //
-// A prompt goes to the private conversation between the app and its recipient. The recipient is a
-// Slack user id, which the settings list as an identity of an approver. Every button contains the
-// digest of the request, the number of identical calls that the message shows, and the request's
-// name. Any worker can therefore submit the answer, even after a restart, and a made-up button
-// answers nothing. A person enters reasons, lasting answers, edited inputs and the code word in
-// dialogs.
+// A prompt goes to the private conversation between the app and its recipient. The recipient is a Slack
+// user id, which the settings list as an identity of an approver. Every button contains the digest of the
+// request, the number of identical calls that the message shows, and the request's session and id. Any
+// worker can therefore submit the answer, even after a restart, and a made-up button answers nothing. A
+// person enters reasons, lasting answers, edited inputs and the code word in dialogs.
 //
-// Slack sends a press at most once, and only to a connected worker. If no worker takes it, Slack
-// tells the person so. nod reads no messages of people.
+// Slack sends a press at most once, and only to a connected worker. If no worker takes it, Slack tells
+// the person so. nod reads no messages of people.
 package slack
 
 import (

@@ -56,7 +56,7 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 var errLinkDisabled = errors.New("slack: Socket Mode is switched off: switch it on under Socket Mode of the app at https://api.slack.com/apps")
 
 // connect opens a connection and reads from it. If Slack asks for a new connection, connect returns nil,
-// and a goroutine in work reads the remaining messages of the old connection.
+// and a goroutine of the lanes in work reads the remaining messages of the old connection.
 func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *people.Lanes) error {
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -110,7 +110,8 @@ func (c *Carrier) dial(ctx context.Context) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// ping calls end if the other side no longer replies, for example after this machine was asleep.
+// ping calls the function end if the other side no longer replies, for example after this machine was
+// asleep.
 func ping(ctx context.Context, conn *websocket.Conn, end context.CancelFunc) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()

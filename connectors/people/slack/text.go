@@ -29,8 +29,8 @@ const (
 	maxAlert = 150
 )
 
-// The first lines of a message that may be the second one about the same request: repeated while the
-// request is pending, and repeatEnded after its decision.
+// The first lines of a message that may be the second one about the same request. The constant repeated
+// is for a pending request, and repeatEnded for a decided request.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -166,7 +166,7 @@ func (c *content) part(p people.Part) {
 // form.
 func promptContent(p *schemas.Prompt, now time.Time) *content {
 	if fitsWhole(p) {
-		if c := layout(p, people.Parts(p, now)); c.fits(maxMessage) { // a long outcome may exceed the limit
+		if c := layout(p, people.Parts(p, now)); c.fits(maxMessage) { // the full form may be too long because of the outcome
 			return c
 		}
 	}

@@ -76,7 +76,7 @@ func (f *apiError) unreachable() bool {
 	return f.code == http.StatusForbidden || f.code == http.StatusBadRequest && f.says("chat not found", "user not found", "PEER_ID_INVALID")
 }
 
-// says reports whether the server's description of the error contains one of the parts.
+// says reports whether the server's description of the error contains one of these texts.
 func (f *apiError) says(parts ...string) bool {
 	for _, part := range parts {
 		if strings.Contains(f.description, part) {
@@ -103,8 +103,7 @@ func (f *apiError) carrierError() *people.Error {
 	return e
 }
 
-// isRefusal reports whether err is a reply 400 Bad Request whose description contains one of the
-// parts.
+// isRefusal reports whether err is a reply 400 Bad Request whose description contains one of these texts.
 func isRefusal(err error, parts ...string) bool {
 	var f *apiError
 	return errors.As(err, &f) && f.code == http.StatusBadRequest && f.says(parts...)

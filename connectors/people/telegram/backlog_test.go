@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// nod does not show that a request expired before it has received all updates from Telegram.
+// nod shows that a request expired only after it has received all updates from Telegram.
 func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before, after func(*backlog) // called before and after Telegram reports that it has no more updates
+		before, after func(*backlog) // called before and after Telegram says that no update is left
 		holds         bool
 	}{
 		"at once":                       {holds: false},

@@ -31,7 +31,7 @@ const maxLabel = 60
 // worker needs no stored state to use it. The data does not prove who pressed the button.
 type buttonData struct {
 	digest  string
-	waiters int // the number of calls, at least 1
+	waiters int // the number of identical calls, at least 1
 	action  string
 }
 
@@ -85,8 +85,8 @@ func buttons(p *schemas.Prompt) *keyboard {
 	return &keyboard{Rows: [][]button{first, second}}
 }
 
-// questionButtons makes a button for each option of a question. If an option is too long for a label,
-// the label is "Answer N" with the number of the option in the message.
+// questionButtons makes a button for each option of an agent's question. If an option is too long for a
+// label, the label is "Answer N" with the number of the option in the message.
 func questionButtons(p *schemas.Prompt, to func(text, action string) button) *keyboard {
 	k := keyboard{}
 	for i, o := range p.Request.Options {
@@ -122,9 +122,9 @@ func moreButtons(p *schemas.Prompt) *keyboard {
 
 func back(p *schemas.Prompt) []button { return []button{{"Back", callback(p, actBack)}} }
 
-// otherOptions returns the indexes of the options that only More offers; see people.Offer.Options. For a
-// question, the label of a long option is the option's number. For any other request, Telegram does not
-// offer an option whose label is too long for a button.
+// otherOptions returns the indexes of the options that only More offers; see people.Offer.Options. For an
+// agent's question, the label of a long option is the option's number. For any other request, Telegram
+// does not offer an option whose label is too long for a button.
 func otherOptions(p *schemas.Prompt) []int {
 	offer := people.Offer{Prompt: p, Whole: fitsWhole(p)}
 	return slices.DeleteFunc(offer.Options(), func(i int) bool {

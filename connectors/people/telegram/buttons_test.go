@@ -78,8 +78,8 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 	})
 }
 
-// If a prompt offers to allow when nod sends it, it still does after the agent has stopped waiting, even
-// if the prompt is near the length limit.
+// If a prompt offers to allow when nod sends it, it still offers to allow after the agent has stopped
+// waiting, even if the prompt is near the length limit.
 func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
 	t.Parallel()
 	fits := map[bool]bool{}

@@ -79,7 +79,7 @@ func (h *handler) handleCodeWord(ctx context.Context, m *message, reply teller) 
 		if kept != "" {
 			tell.say("It is allowed.")
 		}
-		return nil // the person gets no reply, because the message of the question shows the outcome
+		return nil // the person gets no reply, because the message of the prompt shows the outcome
 	case errors.As(err, &e) && e.Code == schemas.CodeForbidden && p.Decision == nil:
 		tell.alert("Nothing changed: that was not the code word, or you may not allow this here.")
 		return nil

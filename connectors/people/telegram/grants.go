@@ -136,8 +136,8 @@ func cutRunes(text string, n int) string {
 	return text
 }
 
-// handleGrantPress handles a press under a list of standing answers. ours is false if the button
-// belongs to another kind of message.
+// handleGrantPress handles a press under a list of standing answers. The result ours is false if the
+// button belongs to another kind of message.
 func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, tell teller) (ours bool, err error) {
 	token, revokes := strings.CutPrefix(t.Data, actRevoke)
 	if !revokes {

@@ -28,7 +28,7 @@ const (
 // reasonHead is the first line of the message that asks a person to reply with the reason of a denial.
 const reasonHead = "Reply to this message and say why: your reply denies it."
 
-// answerHead is the first line of the message that asks a person to reply with the answer to a
+// answerHead is the first line of the message that asks a person to reply with the answer to an agent's
 // question.
 const answerHead = "Reply to this message with your answer."
 
@@ -39,7 +39,7 @@ type handler struct {
 	now  time.Time // the broker's time or, before the first query, this machine's time
 }
 
-// unknown is the error for a request that does not exist, or that the person who acts may not see.
+// unknown is the error for a request that does not exist, or that is hidden from the person who acts.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
@@ -58,7 +58,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, the buttons are removed. For invented data, find returns unknown itself, and the buttons stay.
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // If nod no longer stores the request, the buttons are removed. For invented data, find returns exactly unknown, and the buttons stay.
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, tell)
@@ -92,7 +92,7 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return
 	}
-	// Keep the notice that another message about the request may be in the chat.
+	// Keep the sentence that another message about the request may be in the chat.
 	now.Repeat = now.Repeat || strings.HasPrefix(m.Text, repeated) || strings.HasPrefix(m.Text, repeatEnded)
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()
@@ -108,10 +108,10 @@ type teller func(text string, alert bool)
 func (t teller) say(text string)   { t(text, false) }
 func (t teller) alert(text string) { t(text, true) }
 
-// withRecordingNotice returns a teller that passes each text to show. If the handler has told the
-// person nothing within recordingAfter, the person gets the notice that the answer is being
-// recorded. From then on the teller passes on only alerts, because the message of the question
-// shows the outcome. stop cancels the notice.
+// withRecordingNotice returns a teller that passes each text to the function show. If the handler has
+// told the person nothing within recordingAfter, the teller says that the answer is being recorded. From
+// then on it passes on only alerts, because the message of the prompt shows the outcome. The function
+// stop prevents the text that the answer is being recorded.
 func withRecordingNotice(show teller) (tell teller, stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false
@@ -147,9 +147,9 @@ func (t *callbackQuery) from() schemas.From {
 }
 
 // findRequest returns the request that a message shows, with the number of calls in b, the data of its
-// button. If the request does not have the digest in b, the error is unknown. If the message's text is
-// no longer available, findRequest looks for the digest among the pending requests that this person
-// may see.
+// button. If the request does not have the digest in b, the error is that for an unknown request. If the
+// message's text is no longer available, findRequest looks for the digest among the pending requests that
+// this person may see.
 func (h *handler) findRequest(ctx context.Context, m *message, person int64, b buttonData) (schemas.Prompt, error) {
 	if m != nil && m.Text != "" {
 		session, id, ok := requestNamedIn(m.Text)
@@ -250,9 +250,9 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 }
 
 // replyMessage makes a message that asks a person to reply with a text: the reason of a denial, the
-// answer to a question, or the code word. Its text contains the id of the request, so that any worker
-// can handle the reply. It contains the digest, because another request may have the same id later. It
-// also contains the number of calls from the pressed button.
+// answer to an agent's question, or the code word. Its text contains the id of the request, so that any
+// worker can handle the reply. It contains the digest, because another request may have the same id
+// later. It also contains the number of calls from the pressed button.
 func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
 	c.add("bold", head)

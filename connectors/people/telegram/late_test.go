@@ -21,8 +21,9 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing makes the desk refuse each answer. Before each refusal the desk calls announce, so that
-// Settle runs while an answer is being handled. The channel meanwhile gets the results of announce.
+// announcing makes the desk refuse each answer. Before each refusal the desk calls the function announce,
+// so that Settle runs while an answer is being handled. The channel meanwhile gets the results of that
+// function.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -104,7 +105,7 @@ func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	m := w.shows()
 	announce := w.expires(m)
 	for range 10 {
-		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks during getMe
+		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks during the call getMe
 		w.ErrorContains(<-w.runs(), "getMe")
 		w.heldBack(announce())
 		w.carrier.Runs(time.Minute)
@@ -113,8 +114,8 @@ func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	w.NoError(w.afterRun(announce))
 }
 
-// afterRun runs the carrier, and calls announce until nod may show the expiry. It returns the last
-// result of announce.
+// afterRun runs the carrier, and calls the function announce until nod may show the expiry. It returns
+// the last result of that function.
 func (w *world) afterRun(announce func() error) (err error) {
 	defer w.run()()
 	w.waits(func() bool {

@@ -109,7 +109,7 @@ func TestAPanicDoesNotStopLaterUpdates(t *testing.T) {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 }
 
-// If nod no longer stores a question, a press removes its buttons.
+// If nod no longer stores the request of a prompt, a press removes the buttons of the prompt.
 func TestAPressOnADeletedQuestionRemovesItsButtons(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -241,8 +241,7 @@ func TestAReplyToACopiedMessageDecidesNothing(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// Only the recipient of a question can open steps that decide nothing, such as the list of
-// further options.
+// Only the recipient of a prompt can open steps that decide nothing, such as the list of further options.
 func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -275,7 +274,7 @@ func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w.Empty(w.Chat(ann)[0].Buttons)
 }
 
-// Revise changes the text of a pending question and keeps its buttons.
+// Revise changes the text of a pending prompt and keeps its buttons.
 func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// handleMessage handles a message that a person wrote. Two kinds of messages answer a request: a yes
-// or no in reply to a question, and a reply to a message that asks for a reason, an answer or the code
-// word. Other messages have an effect only if they are commands.
+// handleMessage handles a message that a person wrote. Two kinds of messages answer a request: a yes or
+// no in reply to a prompt, and a reply to a message that asks for a reason, an answer or the code word.
+// Other messages have an effect only if they are commands.
 func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	var tell teller = func(text string, _ bool) {
 		h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: m.ID, Without: true}})
@@ -53,8 +53,8 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 }
 
 // handleWords submits an answer with the text that a person wrote: the reason of a denial, or the answer
-// to a question. The text counts only if the request has not changed since nod asked for the text. head
-// is the first line of the message in which nod asked for the text.
+// to an agent's question. The text counts only if the request has not changed since nod asked for the
+// text. The parameter head is the first line of the message in which nod asked for the text.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
@@ -81,7 +81,7 @@ func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.An
 	return people.TextAnswer(p, fitsWhole(p), text, from)
 }
 
-// handleReply handles a yes or a no in reply to a question.
+// handleReply handles a yes or a no in reply to a prompt.
 func (h *handler) handleReply(ctx context.Context, m *message, tell teller) error {
 	shown, ok := m.ReplyTo.button()
 	if !ok {

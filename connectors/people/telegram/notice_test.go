@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// After the notice that an answer is being recorded, nod shows the person only alerts. Other texts do
-// not interrupt the person again.
+// After the text that an answer is being recorded, nod shows the person only alerts. Other texts do not
+// interrupt the person again.
 func TestOnlyAlertsFollowTheRecordingNotice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

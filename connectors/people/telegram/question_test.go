@@ -25,7 +25,7 @@ func aQuestion() *schemas.Prompt {
 	return &schemas.Prompt{SessionID: "s", PendingID: "q", Request: r, Digest: digest, Deadline: time.Unix(1000, 0)}
 }
 
-// A question has a button for each answer, and no button Allow.
+// An agent's question has a button for each answer, and no button Allow.
 func TestAQuestionHasItsOwnButtons(t *testing.T) {
 	t.Parallel()
 	p := aQuestion()

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// poll contains the parameters of getUpdates. Telegram deletes the updates below Offset.
+// poll contains the parameters of getUpdates. Telegram deletes the updates whose ids are below Offset.
 type poll struct {
 	Offset  int64    `json:"offset,omitempty"`
 	Timeout int      `json:"timeout"`

@@ -14,7 +14,7 @@ const Name = "telegram"
 //go:embed settings.schema.json
 var settingsSchema []byte
 
-// Channel describes the Telegram connector. Package embed lists it.
+// Channel describes the Telegram connector. Package embed registers it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
 	Open:     people.OpenSettings(Name, Open),

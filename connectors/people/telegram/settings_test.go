@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram"
 )
 
-// settings.schema.json contains exactly the fields of Settings. It requires the fields without
-// omitempty.
+// settings.schema.json contains exactly the fields of Settings. It requires the fields whose tags do not
+// contain omitempty.
 func TestTheSchemaIsTheStruct(t *testing.T) {
 	t.Parallel()
 	type node struct {

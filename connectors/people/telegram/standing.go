@@ -10,10 +10,11 @@ import (
 )
 
 // reachAction returns the action of the button for reach i. A reach is a rule that the prompt offers to
-// store. The button shows the scopes and durations for that rule.
+// store. A press on the button shows the scopes and durations for that rule.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
-// offeredReaches returns the rules that a person can choose after the button "from now on".
+// offeredReaches returns the rules among which a person can choose after pressing the button "from now
+// on".
 func offeredReaches(p *schemas.Prompt) []schemas.Reach { return people.OfferedReaches(p, fitsWhole(p)) }
 
 // reachRows makes a button for each rule that an answer may store. A press shows the extents for the

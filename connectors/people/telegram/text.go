@@ -35,7 +35,7 @@ const (
 // content is the text of a message with its entities, while it is being built.
 type content struct {
 	text     strings.Builder
-	units    int // the text's length in UTF-16 units
+	units    int // the length of the text, in UTF-16 units
 	entities []entity
 }
 
@@ -69,7 +69,7 @@ const (
 // form.
 func promptContent(p *schemas.Prompt, now time.Time) *content {
 	if fitsWhole(p) {
-		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // a long outcome may exceed the limit
+		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // the full form may be too long because of the outcome
 			return c
 		}
 	}

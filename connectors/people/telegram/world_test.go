@@ -51,7 +51,7 @@ func (w *world) open() *telegram.Carrier {
 	return c
 }
 
-// run runs the carrier until stop is called. stop returns Run's error.
+// run runs the carrier until the returned function is called. That function returns Run's error.
 func (w *world) run() (stop func() error) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)

@@ -90,10 +90,11 @@ func refused(resp *http.Response) error {
 	return errors.New(e.Message)
 }
 
-// Run connects to the server, and connects again after each lost connection. It sends each line of heard
-// as a transcript, and calls say for each line to speak. It ends if ctx ends, heard is closed, the server
-// refuses the client, or say returns an error. Lines of heard that arrive without a connection are
-// dropped, because the question that they answer may have ended.
+// Run connects to the server, and connects again after each lost connection. It sends each line from the
+// channel heard as a transcript, and calls the function say for each line to speak. Run ends if ctx ends,
+// the channel is closed, the server refuses the client, or the function returns an error. Lines from the
+// channel that arrive without a connection are dropped, because the request that they answer may have
+// ended.
 func (c *Client) Run(ctx context.Context, heard <-chan string, say func(Line) error) error {
 	for wait := reconnectMin; ; wait = min(2*wait, reconnectMax) {
 		began := time.Now()
@@ -183,7 +184,7 @@ func (c *Client) connect(ctx context.Context, heard <-chan string, say func(Line
 	}
 }
 
-// speak passes the server's lines to say.
+// speak passes the server's lines to the function say.
 func (c *Client) speak(ctx context.Context, conn *websocket.Conn, say func(Line) error) error {
 	for {
 		_, data, err := conn.Read(ctx)

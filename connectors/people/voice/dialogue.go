@@ -54,7 +54,6 @@ type dialogue struct {
 
 func (d *dialogue) say(kind LineKind, text string) { d.mouth.say(kind, text, d.open) }
 
-// ask begins to ask the person about p.
 func (d *dialogue) ask(p schemas.Prompt) {
 	d.open, d.words, d.readBack, d.unclear = &p, speechOf(&p), false, 0
 	d.overlaid = 0
@@ -64,15 +63,15 @@ func (d *dialogue) ask(p schemas.Prompt) {
 	d.say(KindQuestion, d.words.question(&p))
 }
 
-// end stops asking about the open request. The client then speaks text, the sentence about the request's
-// outcome.
+// end stops asking about the open request. The client then speaks the sentence in text, which is about
+// the request's outcome.
 func (d *dialogue) end(text string) {
 	d.say(KindOutcome, text)
 	d.open, d.readBack, d.unclear, d.overlaid = nil, false, 0, 0
 }
 
-// hear returns the answer to the open request that an utterance contains. If the utterance decides
-// nothing, hear returns nil, and the client may say something about the utterance.
+// hear returns the answer in an utterance, if the utterance answers the open request. Otherwise hear
+// returns nil, and the client may say something about the utterance.
 func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	text := people.Spoken(u.Text)
 	words := plainText(text)
@@ -160,16 +159,16 @@ func (d *dialogue) confirm(text string, said people.Utterance, now time.Time) *s
 	return nil
 }
 
-// notUnderstood makes the client say text, which asks the person again. If the client has already asked
-// maxUnclear times in a row, it says nothing.
+// notUnderstood makes the client speak the sentence in text, which asks the person again. If the client
+// has already asked maxUnclear times in a row, it says nothing.
 func (d *dialogue) notUnderstood(text string) {
 	if d.unclear++; d.unclear <= maxUnclear {
 		d.say(KindNote, text)
 	}
 }
 
-// answer converts said to an answer to the open request. It returns nil if the request does not
-// accept that answer.
+// answer converts the utterance said to an answer to the open request. It returns nil if the request does
+// not accept that answer.
 func (d *dialogue) answer(said people.Utterance, code string) *schemas.Answer {
 	d.unclear = 0
 	a, ok := said.Answer(d.open, d.from)

@@ -120,7 +120,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// These utterances answer nothing, neither after the question nor after the read-back of a yes.
+// These utterances answer nothing, neither after the client has asked nor after it has repeated a yes.
 func TestUnclearSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range append([]string{"", " ", "."}, peopletest.UnclearSpeech...) {
@@ -239,7 +239,7 @@ func TestCodeWordsCannotBeGuessed(t *testing.T) {
 	b.NotNil(b.hears("no"))
 }
 
-// Only the listed words can allow a request, whatever was said before them.
+// Only a yes that ReadVoice recognises, followed by "confirm", can allow a request.
 func FuzzSpeech(f *testing.F) {
 	for _, text := range append(peopletest.UnclearSpeech, "yes", "confirm", "no", "repeat", "Yes.", "tango") {
 		f.Add(text, "confirm", true)

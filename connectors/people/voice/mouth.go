@@ -45,14 +45,15 @@ type mouth struct {
 	mu     sync.Mutex
 	more   chan struct{} // closed and replaced whenever a line is added
 	lines  []Line        // the lines that the client has perhaps not received
-	seq    int           // the number of the last line
+	seq    int           // the number of the last line that was added
 	said   []string      // the texts of the last lines, to recognise their echo
 	playTo time.Time     // the time at which the client will have spoken all lines that it fetched
 	got    int           // the number of the last line that the client has fetched
 	played int           // the number of the last line that the client has reported as spoken, if reports is set
 }
 
-// say adds a line for the client to speak. about is the request that the line is about, or nil.
+// say adds a line for the client to speak. The parameter about is the request that the line is about, or
+// nil.
 func (m *mouth) say(kind LineKind, text string, about *schemas.Prompt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,9 +78,9 @@ func (m *mouth) backlog() int {
 	return m.seq - m.got
 }
 
-// next returns the lines whose numbers are greater than after, and records that the client begins
-// to speak them. If there are no such lines, next waits for one. When ctx or ended ends, it
-// returns nil.
+// next returns the lines whose numbers are greater than the parameter after, and records that the client
+// begins to speak them. If there are no such lines, next waits for one. When ctx ends or the channel
+// ended is closed, next returns nil.
 func (m *mouth) next(ctx context.Context, after int, ended <-chan struct{}) []Line {
 	for {
 		m.mu.Lock()
@@ -115,8 +116,8 @@ func (m *mouth) fetched(lines []Line, now time.Time) {
 	}
 }
 
-// spoken records that the client has spoken all lines up to seq. It has an effect only for
-// clients that report the end of their speech.
+// spoken records that the client has spoken all lines up to the one with the number seq. It has an effect
+// only for clients that report the end of their speech.
 func (m *mouth) spoken(seq int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,7 +140,7 @@ func (m *mouth) overlaps(u *Utterance) bool {
 	return u.Ended.Before(m.playTo.Add(m.margin))
 }
 
-// echoes reports whether words occur in a line that the client spoke lately.
+// echoes reports whether these words follow one another in a line that the client spoke lately.
 func (m *mouth) echoes(words []string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +154,7 @@ func plainText(text string) []string {
 	})
 }
 
-// playTime estimates how long a speech program takes to speak text.
+// playTime estimates how long a speech program takes to speak the text.
 func playTime(text string, wordsPerMinute int) time.Duration {
 	words := max(len(strings.Fields(text)), (len(text)+4)/5)
 	return time.Duration(words) * time.Minute / time.Duration(wordsPerMinute)

@@ -21,7 +21,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of the server.
 const (
 	maxTalks     = 64
 	maxSessions  = 8

@@ -20,7 +20,7 @@ const DefaultListen = "127.0.0.1:4284"
 //go:embed settings.schema.json
 var settingsSchema []byte
 
-// Channel describes the voice connector. Package embed lists it.
+// Channel describes the voice connector. Package embed registers it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
 	Open:     people.OpenSettings(Name, open),

@@ -30,7 +30,7 @@ type speech struct {
 	payload string // the payload as spoken, such as "Run command: make, in app"; empty if it cannot be spoken whole
 	kind    string // a description of the request without its payload
 	risk    string // such as "high risk"
-	why     string // the reasons for the risk, in nod's own words; empty without reasons. The payload contains the objects
+	why     string // the reasons for the risk in nod's words, without their objects; may be empty
 	deny    string // why the request can only be denied by voice; empty if it can also be allowed
 	code    bool   // the person must say the code word to allow the request
 }

@@ -121,7 +121,7 @@ func plainWords(text string) (words []string) {
 	return words
 }
 
-// namesSign reports whether words contain the name of a sign, or a word that announces capital
+// namesSign reports whether these words contain the name of a sign, or a word that announces capital
 // letters.
 func namesSign(words []string) bool {
 	if slices.Contains(words, oneCapital) || slices.Contains(words, allCapitals) {
@@ -135,7 +135,7 @@ func namesSign(words []string) bool {
 	return false
 }
 
-// containsWords reports whether part occurs in words, without a gap.
+// containsWords reports whether the words in part follow one another in words, without a gap.
 func containsWords(words, part []string) bool {
 	for i := 0; i+len(part) <= len(words); i++ {
 		if slices.Equal(words[i:i+len(part)], part) {

@@ -44,7 +44,7 @@ type talk struct {
 	sessions []string // the sessions whose input lock the client wants
 
 	ctx    context.Context            // ends with the talk; its cause is the reason for the end
-	in     chan func(context.Context) // functions that run must execute
+	in     chan func(context.Context) // functions that the method run must execute
 	ended  chan struct{}              // closed after run has returned
 	cancel context.CancelCauseFunc
 
@@ -94,8 +94,8 @@ func (t *talk) run() {
 	}
 }
 
-// do makes the goroutine run execute work, and waits for the end of work. It returns false if the talk or
-// ctx has ended.
+// do makes the goroutine run call the function work, and waits until the function has returned. It
+// returns false if the talk or ctx has ended.
 func (t *talk) do(ctx context.Context, work func(context.Context)) bool {
 	done := make(chan struct{})
 	select {
@@ -144,9 +144,9 @@ func (t *talk) isOpen(p *schemas.Prompt) bool {
 	return t.open != nil && p.Key() == t.open.Key() && p.Digest == t.open.Digest
 }
 
-// reconcile compares the talk with the requests that still wait for the person. If the open
-// request is no longer among them, reconcile says how it ended. waiting must not contain requests
-// whose end the person already knows.
+// reconcile compares the talk with the requests that still wait for the person. If the open request is no
+// longer among them, reconcile says how it ended. The slice waiting must not contain requests whose end
+// the person already knows.
 func (t *talk) reconcile(ctx context.Context, waiting []schemas.Prompt) {
 	t.pending = nil
 	stillOpen := false
@@ -182,8 +182,8 @@ func (t *talk) askNext() {
 	}
 }
 
-// close stops asking about the open request, says text, and records that the person knows that
-// the request has ended.
+// close stops asking about the open request, speaks the sentence in text, and records that the person
+// knows that the request has ended.
 func (t *talk) close(text string) {
 	t.ends[t.open.Key()] = t.open.Revision
 	t.end(text)

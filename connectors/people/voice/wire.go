@@ -31,7 +31,7 @@ type Message struct {
 	// before this message. If EndedMSAgo is missing, the person has just finished.
 	BeganMSAgo *int `json:"began_ms_ago,omitempty"`
 	EndedMSAgo int  `json:"ended_ms_ago,omitempty"`
-	// PendingID is the request that the person was asked about, if the client knows it.
+	// PendingID is the id of the request that the person was asked about, if the client knows it.
 	PendingID string `json:"pending_id,omitempty"`
 	// Seq is the number of the line that the client has spoken.
 	Seq int `json:"seq,omitempty"`
@@ -41,7 +41,7 @@ type Message struct {
 // longer time to maxAgo.
 const maxAgo = time.Minute
 
-// utterance converts a message with a transcript that arrived at now.
+// utterance converts a message with a transcript that arrived at the time now.
 func (m *Message) utterance(now time.Time) Utterance {
 	ago := func(ms int) time.Time {
 		return now.Add(-min(max(time.Duration(ms), 0)*time.Millisecond, maxAgo))
@@ -168,7 +168,7 @@ func (s *server) speech(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	t.polled.Store(time.Now().UnixNano())
-	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // 0, which stands for all lines, if after is no number
+	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // 0, which stands for all lines, if the parameter after is no number
 	ctx, cancel := context.WithTimeout(r.Context(), speechWithin)
 	defer cancel()
 	lines := t.next(ctx, after, t.ended)

@@ -42,8 +42,8 @@ type mailer struct {
 	refused *people.Memory // the time of the first temporary refusal of each message, by its id
 }
 
-// sinceFirst returns the time since the first temporary refusal of m since the last restart. For the
-// first refusal itself, it returns 0.
+// sinceFirst returns the time that has passed since the first temporary refusal of m. It does not know
+// refusals from before a restart. For the first refusal itself, it returns 0.
 func (s *mailer) sinceFirst(m *message) time.Duration {
 	first, err := time.Parse(time.RFC3339Nano, s.refused.Get(m.id))
 	if err != nil { // no earlier refusal of m is known
@@ -69,7 +69,7 @@ func (s *mailer) send(ctx context.Context, t *target, m *message) error {
 	return s.mailError(t, m, step, err)
 }
 
-// try makes one attempt to send m. If it fails, step names the SMTP step that failed.
+// try makes one attempt to send m. If it fails, the result step names the SMTP step that failed.
 func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, err error) {
 	c, step, err := s.connect(ctx, t)
 	if err != nil {
@@ -158,8 +158,8 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	return c, "", nil
 }
 
-// mailError returns the error for a failed step. If the server refuses with a code 5xx, the person is
-// unreachable by this target, or the settings are wrong. If the server refuses with a code 4xx, the
+// mailError returns the error for a failed step. A reply with a code 5xx means that the person is
+// unreachable through this target, or that the settings are wrong. After a reply with a code 4xx, the
 // worker tries again later.
 func (s *mailer) mailError(t *target, m *message, step string, err error) *people.Error {
 	var refusal *textproto.Error
@@ -175,7 +175,7 @@ func (s *mailer) mailError(t *target, m *message, step string, err error) *peopl
 	switch {
 	case refusal.Code/100 == 4:
 		e.After = retryIn(refusal.Msg, s.sinceFirst(m))
-	case refusal.Code/100 != 5: // no code of SMTP: the address is that of another kind of server
+	case refusal.Code/100 != 5: // not a code of SMTP: the address is that of another kind of server
 	case step == stepLogin, step == stepTLS, refusal.Code == 530:
 		e.Permanent = true
 		e.Err = fmt.Errorf("%w: check url, user and secret under connectors.wake.targets", e.Err)
@@ -190,7 +190,7 @@ func isNetwork(err error) bool {
 	return errors.As(err, &n) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "EOF")
 }
 
-// cause returns a text of an error that contains no address.
+// cause returns a text about err that contains no address.
 func cause(err error) string {
 	if errors.Is(err, errNoTLS) {
 		return err.Error()
@@ -205,9 +205,9 @@ func cause(err error) string {
 // unknown sender (greylisting), such as "try again in 300 seconds".
 var inSeconds = regexp.MustCompile(`\bin (\d{1,5}) ?s(?:ec|econds?)?\b`)
 
-// retryIn returns the time until the next attempt, from the text of a temporary refusal. since is the
-// time since the first refusal. If the text names no time, each pause is twice as long as the previous
-// pause.
+// retryIn returns the time until the next attempt, from the text of a temporary refusal. The parameter
+// since is the time that has passed since the first refusal. If the text names no time, each pause is
+// twice as long as the previous pause.
 func retryIn(text string, since time.Duration) time.Duration {
 	if found := inSeconds.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1]) // Atoi cannot fail, because inSeconds matches at most five digits

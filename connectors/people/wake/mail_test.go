@@ -145,7 +145,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) Reset()        {}
 func (s *session) Logout() error { return nil }
 
-// fault returns the next planned fault if the list of contains it. Otherwise it returns -1.
+// fault returns the next planned fault if it is one of these faults. Otherwise it returns -1.
 func (m *mailServer) fault(of ...peopletest.Fault) (peopletest.Fault, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,8 +198,8 @@ func TestTheSuiteByMail(t *testing.T) {
 	peopletest.Run(t, peopletest.Features{Outgoing: true}, func(t *testing.T) peopletest.Rig { return newMailServer(t) }, password)
 }
 
-// A hostile project adds no header, and long and non-ASCII lines arrive unchanged. The outcome is in the
-// thread of the first mail.
+// The name of a hostile project adds no header to a mail, and long and non-ASCII lines arrive unchanged.
+// The outcome is in the thread of the first mail.
 func TestMailsAreWellFormed(t *testing.T) {
 	m := newMailServer(t)
 	target := m.target(peopletest.Ann)

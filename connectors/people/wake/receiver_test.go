@@ -185,8 +185,8 @@ func (r *receiver) accept(req *http.Request, body []byte) (received, error) {
 	return got, orKey(nil, req, all["token"].(string))
 }
 
-// orKey returns err. If err is nil and the call lacks the key, orKey returns an error about said, the key
-// in the body.
+// orKey returns err. If err is nil and the call has a wrong key, orKey returns an error with the key. The
+// parameter said is the key in the body; another key is in a header.
 func orKey(err error, req *http.Request, said string) error {
 	if err == nil && (said != token || req.Header.Get("X-Key") != "key "+token) {
 		return fmt.Errorf("the key is %q", said)

@@ -15,7 +15,7 @@ const Name = "wake"
 //go:embed settings.schema.json
 var settingsSchema []byte
 
-// Channel describes the wake-ups. Package embed lists it.
+// Channel describes this channel. Package embed registers it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings, Outgoing: true},
 	Open:     people.OpenSettings(Name, New),
@@ -34,11 +34,11 @@ type Kind string
 
 // The kinds of target.
 const (
-	Webhook Kind = "webhook" // Standard Webhooks
+	Webhook Kind = "webhook" // the protocol of Standard Webhooks
 	Ntfy    Kind = "ntfy"
 	Form    Kind = "form" // a form with the fields in the settings
 	JSON    Kind = "json" // a JSON object with the fields in the settings
-	Mail    Kind = "mail" // a mail, by SMTP
+	Mail    Kind = "mail" // a mail that nod sends by SMTP
 )
 
 // Target is a recipient of notifications. An approver has a target if the approver's user id on the

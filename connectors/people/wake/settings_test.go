@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settings.schema.json contains exactly the fields of Settings. It requires the fields without
-// omitempty and omitzero.
+// settings.schema.json contains exactly the fields of Settings. It requires the fields whose tags contain
+// neither omitempty nor omitzero.
 func TestTheSchemaIsTheStruct(t *testing.T) {
 	type node struct {
 		Properties map[string]node

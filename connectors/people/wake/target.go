@@ -24,7 +24,7 @@ type message struct {
 	id     string // the id of the notification: webhook-id or Message-ID; see messageID
 	first  string // the id of the notification that the same request waits; the mail about the outcome refers to this id
 	event  string
-	at     time.Time // the time of this attempt
+	at     time.Time // the time of this attempt to send the notification
 	prompt *schemas.Prompt
 }
 
@@ -43,7 +43,7 @@ type target struct {
 	url    *url.URL
 	secret string
 	key    []byte        // the key of a webhook's signature
-	from   *mail.Address // set for the kind mail, as is to
+	from   *mail.Address // set for the kind mail, like the field to
 	to     *mail.Address
 }
 

@@ -48,7 +48,7 @@ func asks(command string) schemas.Prompt {
 	}
 }
 
-// open creates a carrier on r. change changes the settings of Ann's target.
+// open creates a carrier on r. The function change changes the settings of Ann's target.
 func open(t *testing.T, r *receiver, change func(*wake.Target)) *wake.Carrier {
 	s := wake.Settings{WebURL: inbox, Targets: []wake.Target{r.target(peopletest.Ann)}}
 	change(&s.Targets[0])

@@ -10,7 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// actionPayload contains the payload fields of all actions. Each action uses some of them.
+// actionPayload is the payload of a client's message. It contains the fields of all actions, and each
+// action uses some of them.
 type actionPayload struct {
 	SessionID string `json:"session_id"`
 	Agent     string `json:"agent"`
@@ -24,7 +25,7 @@ type actionPayload struct {
 	Limit     int    `json:"limit"`
 	GrantID   string `json:"grant_id"`
 
-	// Fields of permissions.history: the Next of the previous page, and filters.
+	// Fields of permissions.history: the field Next of the previous page, and filters.
 	Before  string          `json:"before"`
 	Query   string          `json:"query"`
 	Outcome schemas.Outcome `json:"outcome"`
@@ -266,8 +267,8 @@ func (c *client) leaveSessions() {
 	}
 }
 
-// freeze lists the freezes, or freezes or thaws all agents, one agent or one session. The message in
-// the payload is the reason.
+// freeze lists the freezes, or freezes or thaws all agents, one agent or one session. The field message
+// of the payload is the reason of a freeze.
 func (c *client) freeze(ctx context.Context, m clientMessage, a actionPayload) {
 	desk, ok := c.opts.Desk.(people.Freezer)
 	if !ok {

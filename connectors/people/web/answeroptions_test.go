@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// unfolds opens the details element whose summary begins with line.
+// unfolds opens the details element whose summary begins with the text line.
 func (p *page) unfolds(line string) {
 	p.t.Helper()
 	p.does(script("[...document.querySelectorAll('dialog summary')].find((s) => s.innerText.startsWith('" + line + "')).click()"))
@@ -182,7 +182,7 @@ func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
 
 // If a request expires while its dialog is open, the outcome replaces the buttons.
 func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
-	t.Parallel() // the test mostly waits for a deadline
+	t.Parallel() // the test mostly waits for a deadline, so it runs beside other tests
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
 	request := schemas.Request{

@@ -23,8 +23,8 @@ type page struct {
 	tab context.Context
 }
 
-// browser is a browser program that several tests share. The first test that needs it starts it, and
-// TestMain ends it.
+// browser is a browser program that several tests share. The first test that needs the program starts it,
+// and TestMain ends it.
 type browser struct {
 	names []string // the names of the browser's program, in order of preference
 	start sync.Once
@@ -87,7 +87,8 @@ func (b *browser) running(t *testing.T) context.Context {
 	return b.ctx
 }
 
-// visits opens a login link in a new window of this size, with separate cookies.
+// visits opens a login link of the user in a new window of this size, which shares no cookies with other
+// windows.
 func (r *rig) visits(user string, width, height int64) *page {
 	r.t.Helper()
 	return r.visitsIn(headless, user, width, height)
@@ -162,16 +163,17 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
-// reads scrolls through the text that the user must read in the dialog, a little less than one
-// screen at a time.
+// reads scrolls through the text that the user must read in the dialog, by a little less than one screen
+// at a time.
 func (p *page) reads() {
 	p.t.Helper()
 	p.readsBy("document.querySelector('.text')", "document.querySelector('dialog .hint')")
 }
 
-// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on. If the
-// hint is about an unconfirmed denial, Allow must be active too. On a busy machine the page may miss a
-// part that was in view for a short time; readsBy then scrolls from the beginning again, more slowly.
+// readsBy scrolls an element from its beginning until the page's hint no longer asks the user to read on.
+// If the hint is about an unconfirmed denial, Allow must be active too. On a busy machine the page may
+// miss a part that was in view for a short time; readsBy then scrolls from the beginning again, more
+// slowly.
 func (p *page) readsBy(scrolled, hint string) {
 	p.t.Helper()
 	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now(); globalThis.pause = 300"))

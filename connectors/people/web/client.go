@@ -22,8 +22,8 @@ const (
 	maxBacklog     = 256 // the longest queue of messages, without the pending requests that a subscription sends
 	maxCalls       = 16  // the largest number of concurrent calls to nod
 	messagesAtOnce = 200
-	messagesEach   = 100                                 // the largest number of messages per second
-	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // the longest message, in bytes
+	messagesEach   = 100                                 // the largest number of messages that a client may send in a second
+	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // the longest message that a client may send, in bytes
 	pageBytes      = 4 << 20                             // the longest page of a list, in bytes of the requests' payloads
 	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
@@ -58,7 +58,7 @@ type client struct {
 	calls          chan struct{}
 	rate           *rate.Limiter
 
-	wakeLoad chan struct{} // wakes the goroutine load
+	wakeLoad chan struct{} // a value in this channel wakes the goroutine load
 
 	subscription // guarded by the hub's lock
 
@@ -137,9 +137,10 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// sendRequest queues a pending request, in the form view, for the client. m contains the message's other
-// fields. If the client already has this version or a newer one, sendRequest does nothing. The caller
-// holds the hub's lock.
+// sendRequest queues a message about a pending request for the client. The parameter view is the form of
+// the request that the client gets, and m contains the other fields of the message. If the client already
+// has this version of the request or a newer one, sendRequest does nothing. The caller holds the hub's
+// lock.
 func (c *client) sendRequest(p *schemas.Prompt, view *requestView, m outgoing) {
 	key := p.Key()
 	last := c.sent[key]
@@ -189,7 +190,6 @@ func (c *client) enqueue(m outgoing) {
 	c.signal()
 }
 
-// backlog returns the number of queued messages.
 func (c *client) backlog() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,8 +232,8 @@ func (c *client) awaitQueue(ctx context.Context) error {
 	return nil
 }
 
-// next removes the first message from the queue and returns it. If end was called, ended is the reason
-// for closing the connection.
+// next removes the first message from the queue and returns it. If the client was disconnected by the
+// method end, the result ended is the reason for closing the connection.
 func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,7 +255,8 @@ func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	return m, true, nil
 }
 
-// write sends the queued messages until end is called, and then closes the connection with the reason.
+// write sends the queued messages until the method end is called, and then closes the connection with the
+// reason.
 func (c *client) write(ctx context.Context) {
 	for {
 		m, ok, ended := c.next()
@@ -340,7 +341,7 @@ func (c *client) revalidate(ctx context.Context) error {
 	return c.clock.read(ctx, c.opts.Registry)
 }
 
-// never is longer than any connection lasts.
+// never is a duration that is longer than any connection lasts.
 const never = 365 * 24 * time.Hour
 
 // untilLapse returns how long the client's login still counts without another check. A session

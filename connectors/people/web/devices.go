@@ -120,15 +120,15 @@ func count(all []device, is func(device) bool) (n int) {
 	return n
 }
 
-// remove removes every device for which goes returns true.
-func (d *devices) remove(goes func(*device) bool) error {
+// remove removes every device for which the function match returns true.
+func (d *devices) remove(match func(*device) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before, err := d.read()
 	if err != nil {
 		return err
 	}
-	known := slices.DeleteFunc(slices.Clone(before), func(o device) bool { return goes(&o) })
+	known := slices.DeleteFunc(slices.Clone(before), func(o device) bool { return match(&o) })
 	if d.known = known; len(known) == len(before) {
 		return nil
 	}

@@ -103,7 +103,7 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 }
 
 // The page shows the field for the code word if the details of an error from nod ask for the code word.
-// The text of the error has no influence.
+// The text of the error does not matter.
 func TestTheCodeWordOfAThawIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
 	onlyLong(t, "TestTheCodeWordOfARequestIsNotFoundInAText is the same for a request")

@@ -57,8 +57,8 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 			r.False(m.Payload.Created.IsZero())
 		}
 	}
-	// If a client subscribes to a session and then to the inbox, it gets only the requests that
-	// it has not got by the first subscription.
+	// If a client subscribes to a session and then to the inbox, it gets only the requests that it has
+	// not got through the first subscription.
 	inbox, _ := s.gets("inbox.subscribe", nil)
 	r.Equal(1, inbox.Payload.Pending)
 	r.Equal("elsewhere", s.next().Payload.PendingID)
@@ -189,7 +189,7 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
-	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing Ann's connection releases her lock
+	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // the end of Ann's connection releases her lock
 	r.Eventually(func() bool {
 		lock, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 		return lock.Payload.Granted
@@ -307,7 +307,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.Eventually(func() bool { return r.web.Queued() > 200 }, 25*time.Second, 10*time.Millisecond) // the socket has taken fewer than 40 of the replies
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // few enough to send within 30 s; a client that reads nothing for so long is disconnected without a reason
+	const n = 60 // few enough to be sent within 30 s; a client that reads nothing for 30 s is disconnected without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {

@@ -29,7 +29,7 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	r.Regexp(`Denied · Ann · .* · web · "not on Fridays"`, newest.Text)
 	r.Equal("two", all.Payload.Permissions[1].PendingID)
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}, all.Payload.Permissions[1].Decision.By)
-	// The history also contains a request with an id that a rule decided.
+	// The history also contains a request that a rule decided.
 	ruled, err := r.asker.Submit(r.ctx, shell("ruled", "four", "ls -l"))
 	r.NoError(err)
 	r.Zero(ruled.Receipt.Revision)
@@ -125,7 +125,8 @@ func TestTheCodeWordIsAskedForAndRequired(t *testing.T) {
 	r.True(answer.Payload.Success, answer.Payload.Message)
 }
 
-// If a thaw lacks the code word, a field of the error says so. The text of the error has no influence.
+// If a thaw lacks the code word, a field of the error says so. The page relies on this field, not on the
+// text of the error.
 func TestAThawSaysThatItNeedsTheCodeWord(t *testing.T) {
 	r := start(t)
 	s := r.opens("ann")

@@ -128,7 +128,7 @@ func (r *rig) decidedAtOnce(request schemas.Request) schemas.Outcome {
 	return d.Outcome
 }
 
-// A digit chooses an answer of a question. The answer's button shows the digit.
+// A digit chooses an answer to an agent's question. The answer's button shows the digit.
 func TestAQuestionIsAnsweredByADigit(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -142,7 +142,7 @@ func TestAQuestionIsAnsweredByADigit(t *testing.T) {
 	p.presses("j")
 	p.ready("allow")
 	p.Equal([]string{"", "1", "2"}, value[[]string](p, "[...document.querySelectorAll('dialog .actions button')].map((b) => b.dataset.key ?? '')"))
-	p.presses("a") // the keys that allow have no effect, because no answer of a question is the one that allows
+	p.presses("a") // the keys for an allow have no effect, because no answer to an agent's question is an allow
 	p.presses("9")
 	p.presses("2")
 	p.ends("MariaDB")

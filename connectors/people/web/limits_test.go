@@ -21,8 +21,8 @@ func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
 // pace is the number of requests that a caller may send in these tests.
 const pace = 10
 
-// Too many requests without a session do not block any session. Too many requests of a session do not
-// block other sessions.
+// Too many requests without a session block no session. Too many requests of one session do not block
+// other sessions.
 func TestAFloodBlocksNoOtherCaller(t *testing.T) {
 	t.Parallel()
 	r := start(t)

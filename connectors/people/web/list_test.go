@@ -151,8 +151,8 @@ func TestTheHistoryIsSearched(t *testing.T) {
 	p.sees("document.querySelector('nod-history .total').innerText === 'No decision matches.'")
 }
 
-// If the user has turned notices on, a tab without the focus shows a notice of each new request. The
-// notice contains no text of the call.
+// If the user has turned notifications on, a tab without the focus shows a notification of each new
+// request. The notification contains no text of the call.
 func TestAnOpenTabTellsOfNewRequests(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // cookieName returns a cookie name that depends on the inbox's URL. Browsers share cookies between all
-// ports of a host, so several inboxes on one machine need different names. Gateways with the same
+// ports of a machine, so several inboxes on one machine need different names. Gateways with the same
 // public address use the same name.
 func (s *Server) cookieName() string {
 	sum := sha256.Sum256([]byte(s.addr.URL))
@@ -134,7 +134,7 @@ func (s *Server) checkSession(ctx context.Context, p token) (name string, err er
 	return a.Name, err
 }
 
-// person returns the session's person in the form in which an answer names a person to nod.
+// person returns the session's person as a From, the form in which an answer names its person.
 func (s *Server) person(ctx context.Context, p token) (schemas.From, error) {
 	if schemas.IsLoginUser(p.User) {
 		return s.logins.current(ctx, p)

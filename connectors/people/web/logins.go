@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	recheckAfter = 30 * time.Second // if a login of this age is used, the inbox asks the issuer again
+	recheckAfter = 30 * time.Second // the age from which a use of a login makes the inbox ask the issuer again
 	askAgain     = 5 * time.Second  // the pause after a failure to ask the issuer
 	turnLasts    = 15 * time.Second // the time for which only one gateway may ask the issuer about a login
 	maxSealed    = 96 << 10
@@ -34,7 +34,7 @@ type Logins interface {
 	// ApproverAs returns the approver whose identity is in from. If there is no such approver, the error
 	// is FORBIDDEN.
 	ApproverAs(ctx context.Context, from schemas.From) (schemas.Approver, error)
-	// RevokeAs is Records.Revoke for a person who has logged in at an issuer.
+	// RevokeAs does the same as Records.Revoke for a person who has logged in at an issuer.
 	RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from schemas.From) error
 	// LoadLogin returns the stored login of a session, or "" if no login is stored.
 	LoadLogin(ctx context.Context, session string) (sealed string, revision uint64, err error)
@@ -78,7 +78,7 @@ type logins struct {
 	gateway string
 	aead    cipher.AEAD
 	url     string
-	now     func(context.Context) (time.Time, error) // the broker's time
+	now     func(context.Context) (time.Time, error) // returns the broker's time
 	recheck time.Duration
 	lasts   time.Duration // how long a check of a login counts
 
@@ -107,7 +107,7 @@ func (l *logins) seal(v any, purpose string) string {
 	return base64.RawURLEncoding.EncodeToString(l.aead.Seal(nonce, nonce, plain, []byte(purpose)))
 }
 
-// unseal decrypts text into v. It returns false if seal did not make text for the same purpose.
+// unseal decrypts the text into v. It returns false if seal did not make the text for the same purpose.
 func (l *logins) unseal(text, purpose string, v any) bool {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if n := l.aead.NonceSize(); err == nil && len(data) >= n {
@@ -119,8 +119,8 @@ func (l *logins) unseal(text, purpose string, v any) bool {
 	return false
 }
 
-// issuer returns a client of the issuer that the present settings name, and these settings. The client is
-// nil if the settings name no issuer.
+// issuer returns the present settings and a client of the issuer that they name. The client is nil if
+// they name no issuer.
 func (l *logins) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings, error) {
 	state, err := l.nod.Settings(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (l *logins) create(ctx context.Context, session token, n login) error {
 func (l *logins) end(ctx context.Context, session string) {
 	l.forget(session)
 	if _, revision, err := l.nod.LoadLogin(ctx, session); err == nil && revision > 0 {
-		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // harmless if it fails: the stored login expires
+		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // this may fail, because the stored login expires
 	}
 }
 
@@ -210,8 +210,8 @@ func (l *logins) checkedAt(session string) time.Time {
 }
 
 // current returns the person of a session, with the login as the issuer last confirmed it. If the last
-// check is at least recheck old, current asks the issuer again. The error is UNAUTHORIZED if the issuer
-// has ended the login, and UNAVAILABLE with the reason if the last check is too old to count.
+// check is older than the setting recheck, current asks the issuer again. The error is UNAUTHORIZED if
+// the issuer has ended the login, and UNAVAILABLE with the reason if the last check is too old to count.
 func (l *logins) current(ctx context.Context, session token) (schemas.From, error) {
 	if l == nil {
 		return schemas.From{}, errLoginEnded
@@ -278,7 +278,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	}
 	tokens, person, err := client.Check(ctx, e.login.Tokens)
 	if errors.Is(err, issuer.ErrEnded) {
-		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // a login that stays stored is refused again
+		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // if this fails, the next check refuses the login again
 		return errLoginEnded
 	}
 	e.unsaved = e.unsaved || tokens != e.login.Tokens

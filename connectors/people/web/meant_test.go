@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 )
 
-// keyDown is a script that presses a key as the browser does, at the element with the focus. repeat
-// is true for a key that is held down.
+// keyDown returns a script that presses a key as the browser does, at the element with the focus. The
+// parameter repeat is true for a key that is held down.
 func keyDown(key string, repeat bool) string {
 	press := "new KeyboardEvent('keydown', {key: '" + key + "', bubbles: true, cancelable: true, repeat: false})"
 	if repeat {
@@ -103,8 +103,8 @@ func TestAllowingAllIsForTheCallsAsTheyAre(t *testing.T) {
 	p.sees(all + ".getAttribute('aria-disabled') === 'false'")
 }
 
-// A notice never covers a request, because the request could count as read although the user
-// cannot see it. In a narrow window, the notice has its own space.
+// A message on the page never covers a request, because the request could then count as read although the
+// user cannot see it. In a narrow window, the message has its own space.
 func TestANoticeCoversNoRequest(t *testing.T) {
 	t.Parallel()
 	r := start(t)

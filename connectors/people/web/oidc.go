@@ -31,10 +31,11 @@ type flow struct {
 	Ends     time.Time `json:"ends"`
 }
 
-// pages matches the parts of the page's address to which a login may return.
+// pages matches the part of the page's address after the #, if the page may open that address again after
+// a login.
 var pages = regexp.MustCompile(`^#/[A-Za-z0-9_/-]{0,300}$`)
 
-// flowCookie returns the cookie that keeps a login between its beginning and its end.
+// flowCookie returns the cookie in which a browser keeps a login that has begun and not ended.
 func (s *Server) flowCookie(value string, age time.Duration) *http.Cookie {
 	c := s.cookie(value, age)
 	// The issuer's redirect is a navigation from another site, and browsers send a strict cookie only
@@ -161,7 +162,7 @@ func (s *Server) flowOf(r *http.Request) (f flow, ok bool) {
 		subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(f.State)) == 1 && time.Now().Before(f.Ends)
 }
 
-// completeLogin returns the cookie of a new session. A person who may not answer gets no session; the
+// completeLogin returns the cookie of a new session. A person who must not answer gets no session; the
 // error is then FORBIDDEN.
 func (s *Server) completeLogin(ctx context.Context, f *flow, code, iss string) (*http.Cookie, error) {
 	client, settings, err := s.issuer(ctx)

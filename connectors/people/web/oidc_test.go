@@ -91,7 +91,7 @@ func TestForgedLoginsAreRefused(t *testing.T) {
 		c.Equal(http.StatusBadGateway, got.status, "%s: %s", name, got.body)
 		c.Nil(session(got), name)
 		c.issuer.change(func() { c.issuer.forge, c.issuer.sign, c.issuer.iss = nil, nil, c.issuer.URL })
-		c.rig = c.oidcGateway(0, 0) // a new gateway, because each has a limit for the rate of logins
+		c.rig = c.oidcGateway(0, 0) // a new gateway, because each gateway limits the rate of logins
 	}
 	c.NotNil(session(c.tries()))
 }

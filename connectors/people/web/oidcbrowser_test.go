@@ -112,6 +112,6 @@ func TestALoginAtOIDCProvider(t *testing.T) {
 	p.sees("(await fetch('/whoami')).ok")
 	p.does(chromedp.Reload())
 	p.sees("document.querySelector('.user').innerText === 'Ann (s-ann)' && document.querySelector('.state').hidden")
-	account(nil) // the account is disabled
+	account(nil) // disable the account
 	p.sees("document.querySelector('.state').innerText.includes('your login has ended')")
 }

@@ -192,7 +192,7 @@ func (i *testIssuer) userinfo(w http.ResponseWriter, r *http.Request) {
 	i.reply(w, 200, i.person)
 }
 
-// change alters the issuer between requests.
+// change calls f, which alters the issuer. Meanwhile the issuer handles no request.
 func (i *testIssuer) change(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -54,7 +54,8 @@ func (c *company) applies(rule, more string) {
 	c.NoError(err)
 }
 
-// oidcGateway returns a rig with a gateway that asks the issuer again about a login that is recheck old.
+// oidcGateway returns a rig with a gateway that asks the issuer again about a login after the time
+// recheck.
 func (c *company) oidcGateway(recheck, lasts time.Duration) *rig {
 	c.t.Helper()
 	desk := connector.NewDesk(c.connect(roles.ConnectorID(web.Name)), web.Name)
@@ -81,7 +82,8 @@ func (c *company) begins(page string) (*http.Cookie, string) {
 	return got.cookies[0], reply.URL
 }
 
-// atIssuer follows the address at the issuer, and returns the path and query of the callback.
+// atIssuer opens the issuer's address at which a login begins. It returns the path and query of the
+// callback to which the issuer redirects the browser.
 func (c *company) atIssuer(at string) string {
 	c.t.Helper()
 	resp, err := unredirected().Get(at)
@@ -98,7 +100,7 @@ func unredirected() *http.Client {
 	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// calls gets a path of the inbox, and follows no redirects.
+// calls sends a GET for a path of the inbox, and follows no redirects.
 func (c *company) calls(path string, change ...func(*http.Request)) answer {
 	c.t.Helper()
 	return c.doesBy(unredirected(), "GET", path, "", change...)

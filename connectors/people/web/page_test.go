@@ -273,7 +273,7 @@ func (p *page) keeps(name string) {
 	}
 }
 
-// A user can answer a question with a text. Without a text, the button that sends the text is
+// A user can answer an agent's question with a text. Without a text, the button that sends the text is
 // inactive. With a text, all other answers except the denial are inactive.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	t.Parallel()

@@ -80,8 +80,8 @@ func (r *historyReply) add(v decidedView) {
 	r.Permissions = append(r.Permissions, v)
 }
 
-// The beginnings of the cursors in historyReply.Next. The time and the key of the last stored request
-// follow storedCursor; a cursor of the log follows logCursor.
+// Each cursor in historyReply.Next begins with one of these texts. The time and the key of the last
+// stored request follow storedCursor. A cursor of the log follows logCursor.
 const (
 	storedCursor = "stored."
 	logCursor    = "log."

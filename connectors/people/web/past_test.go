@@ -12,7 +12,7 @@ import (
 
 var began = time.Date(2026, 1, 3, 9, 30, 0, 0, time.UTC)
 
-// logged returns a request of the log, of a day of January 2026.
+// logged returns a request of the log from this day of January 2026.
 func logged(day int, id, command string, outcome schemas.Outcome) schemas.LoggedRequest {
 	at := time.Date(2026, 1, day, 12, 0, 0, 0, time.UTC)
 	l := schemas.LoggedRequest{Sequence: uint64(day), SessionID: "old", PendingID: id, Agent: "local", ToolName: "Bash", AskedAt: at}
@@ -87,7 +87,7 @@ func TestASearchGoesBackThroughTheLog(t *testing.T) {
 	onlyLong(t, "TestTheHistoryGoesBackAsFarAsTheLog reads the same rows")
 	r, s := startStandIn(t)
 	var empty [][]schemas.LoggedRequest
-	for range 130 { // more pages than the page reads by itself, which are five replies of 20 pages
+	for range 130 { // more pages of the log than a search reads by itself: it reads five replies with 20 pages each
 		empty = append(empty, []schemas.LoggedRequest{logged(20, "other", "make test", schemas.Allowed)})
 	}
 	empty = append(empty, []schemas.LoggedRequest{logged(4, "deploy", "make deploy", schemas.Denied), logged(4, "again", "make deploy", schemas.Allowed)})
@@ -201,8 +201,8 @@ func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 }
 
 // Two requests may have the same id and the same time from their agent. Each of their decisions has a row
-// of its own, even for the same content. A decision that the log has twice has one row. A question has no
-// row beside its decision.
+// of its own, even for the same content. A decision that the log has twice has one row. An entry of the
+// log from before the decision has no row.
 func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)

@@ -71,9 +71,10 @@ func (l *pendingList) remove(key string) {
 	}
 }
 
-// after returns rows whose cursor is greater than cursor and for which fits returns true, oldest first.
-// If session is not empty, it returns only rows of that session. It returns at most limit rows, or all
-// rows if limit is 0. more reports whether there are further rows.
+// after returns, oldest first, the rows whose cursor is greater than the parameter cursor and for which
+// the function fits returns true. If session is not empty, it returns only rows of that session. It
+// returns at most limit rows, or all rows if limit is 0. The result more reports whether there are
+// further rows.
 func (l *pendingList) after(cursor, session string, limit int, fits func(*pendingRow) bool) (rows []*pendingRow, more bool) {
 	if l.unsorted {
 		slices.SortFunc(l.order, compareRows)

@@ -127,7 +127,6 @@ func (p *pusher) signal() {
 	}
 }
 
-// run sends pushes until ctx ends.
 func (p *pusher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(time.Until(p.round(ctx)))

@@ -127,7 +127,7 @@ func TestDevicesOutliveARestartButNotALogout(t *testing.T) {
 	tablet.notifies(service, "tablet")
 	r.Equal([]string{"phone", "tablet"}, r.devices(dir))
 	out := again.does("POST", "/logout", "", func(req *http.Request) {
-		c := again.login("ann") // this login only shows the cookie's name, which depends on the inbox's address
+		c := again.login("ann") // this login only finds out the cookie's name, which depends on the inbox's address
 		req.AddCookie(&http.Cookie{Name: c.Name, Value: session.Value})
 	})
 	r.Equal(http.StatusNoContent, out.status)

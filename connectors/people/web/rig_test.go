@@ -47,7 +47,7 @@ type rig struct {
 	ctx   context.Context
 	dir   string
 	nod   *embed.Nod
-	web   *embed.Web // the users' inbox
+	web   *embed.Web // the inbox of Ann, Bob and Eve
 	at    string     // the address to which to connect; empty means the inbox's URL
 	asker *bus.Asker
 	conns []*bus.Conn
@@ -99,7 +99,8 @@ func (r *rig) down() {
 	r.nod, r.conns = nil, nil
 }
 
-// quiet discards log lines about failures that tests cause. With NOD_TEST_LOG=1 it shows them.
+// quiet returns a logger that discards its lines, because the tests cause failures. With NOD_TEST_LOG=1
+// the logger shows the lines.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -138,7 +139,7 @@ func deploy(session, id, input string) schemas.Request {
 	}
 }
 
-// question returns a question with options to choose from.
+// question returns an agent's question with options to choose from.
 func question(id, text string, options ...schemas.Option) schemas.Request {
 	r := deploy("S", id, `{}`)
 	r.Kind, r.Title, r.ToolName, r.Options = schemas.KindQuestion, "Question", "", options

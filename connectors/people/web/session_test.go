@@ -18,7 +18,7 @@ func (p *page) goes(hash string) {
 	p.does(script("location.hash = '" + hash + "'"))
 }
 
-// inline waits until a button in a card is active, and then clicks it.
+// inline waits until a button in a card is active, and then clicks the button.
 func (p *page) inline(id, class string) {
 	p.t.Helper()
 	b := card(id) + "?.querySelector('.actions ." + class + "')"
@@ -128,6 +128,6 @@ func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
 	p.does(chromedp.Click("nod-session h2"))
 	p.sees("document.querySelector('nod-session').innerText.includes('You have the input lock')")
 	p.Equal("Ann", holder())
-	p.goes("#/") // leaving the page releases the lock
+	p.goes("#/") // the lock is released when the user leaves the page
 	r.Eventually(func() bool { return holder() == "Bob" }, 20*time.Second, 20*time.Millisecond)
 }

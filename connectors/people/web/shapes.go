@@ -65,8 +65,8 @@ type requestView struct {
 	Kind     schemas.Kind `json:"kind"`
 	ToolName string       `json:"tool_name,omitempty"`
 	Agent    string       `json:"agent"`
-	// The agent's own names for itself and for the session, and the name of the project's
-	// directory, sanitised for display.
+	// These fields contain the agent's own names for itself and for the session, and the name of the
+	// project's directory. They are sanitised for display.
 	AgentName    string       `json:"agent_name,omitempty"`
 	SessionLabel string       `json:"session_label,omitempty"`
 	Project      string       `json:"project,omitempty"`
@@ -77,8 +77,8 @@ type requestView struct {
 	Summary      string       `json:"summary"`
 	Parts        []part       `json:"parts"`
 	Exact        []part       `json:"exact"` // the input as the agent sent it
-	// Remember describes the rules that a lasting answer can store. The answer's field
-	// reach is the index of the chosen rule in this list.
+	// Remember describes the rules that a lasting answer can store. The field reach of an answer is the
+	// index of a rule in this list.
 	Remember []string `json:"remember"`
 	// Takes lists the conditions of an allow, such as the code word. CodeWord is true if the code word is
 	// one of them.
@@ -311,7 +311,7 @@ type grantView struct {
 	RevokedBy string        `json:"revoked_by,omitempty"`
 	Live      bool          `json:"live"`
 
-	// These texts come from people.StandingText.
+	// The texts of a people.StandingText.
 	Effect   string `json:"effect"`
 	Where    string `json:"where"`
 	Uses     string `json:"uses,omitempty"`

@@ -108,13 +108,12 @@ func (r *rig) opens(user string) *socket {
 	return s
 }
 
-// sends writes raw text.
 func (s *socket) sends(text string) {
 	s.t.Helper()
 	s.NoError(s.conn.Write(s.ctx, websocket.MessageText, []byte(text)))
 }
 
-// asksFor sends a request. The message's id is the same text as the action.
+// asksFor sends a request to the gateway. The id of the message is the name of the action.
 func (s *socket) asksFor(action string, payload map[string]any) {
 	s.t.Helper()
 	text, err := json.Marshal(map[string]any{"id": action, "type": "request", "action": action, "payload": payload})

@@ -25,9 +25,9 @@ type standIn struct {
 	grants  []schemas.StandingAnswer
 	freezes []schemas.Freeze
 	noThaw  *schemas.Error // if not nil, the reply to every thaw
-	noShow  *schemas.Error // if not nil, the reply to every Show
-	logged  []schemas.Page // the pages of the log
-	noLog   *schemas.Error // if not nil, the reply to every Logged
+	noShow  *schemas.Error // if not nil, the reply to every call of Show
+	logged  []schemas.Page // the pages that Logged returns
+	noLog   *schemas.Error // if not nil, the reply to every call of Logged
 	web     *web.Server
 }
 
@@ -73,7 +73,6 @@ func (s *standIn) withdraws(key string) {
 	s.web.Show(p)
 }
 
-// said returns the answers that the stand-in has received.
 func (s *standIn) said() []schemas.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 // loadAtOnce is the number of requests that are read from nod together for one client.
 const loadAtOnce = 16
 
-// subscription is what a client has subscribed to, and what it got. The hub's lock guards it.
+// subscription contains the subscriptions of a client, and the versions of requests that the client got.
+// The hub's lock guards it.
 type subscription struct {
 	inbox    bool
 	sessions map[string]bool
-	// window is the largest number of pending requests that the client gets by its subscription
-	// to the inbox. 0 means that it gets all. Subscriptions to sessions have no limit.
+	// window is the largest number of pending requests that the client gets through its subscription to
+	// the inbox. 0 means that it gets all. Subscriptions to sessions have no limit.
 	window int
 	// sent contains, by request key, the last version that the client got of each pending
 	// request. For a request that was announced but not sent yet it contains the zero version.
 	sent map[string]sentVersion
-	// unlisted is the last number of pending requests beyond the window that was sent to the
-	// client.
+	// unlisted is the number of pending requests beyond the window, as last sent to the client.
 	unlisted int
 	// announced contains the requests that the client's goroutine load must read from nod and
 	// send, in this order. Some of them may have ended, or have been sent another way.
@@ -44,9 +44,10 @@ func (s *subscription) takes(r *pendingRow) bool {
 	return has || s.sessions[r.session()] || s.inbox && (s.window == 0 || len(s.sent) < s.window)
 }
 
-// subscribe subscribes a client to a session or, if session is empty, to the inbox. It announces up to
-// limit pending requests that the client has not got; a limit of 0 means all. It first sends the reply
-// with the number of these requests. The client's goroutine load then sends the requests, oldest first.
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It announces at most
+// limit pending requests that the client has not got; a limit of 0 means all. subscribe first sends the
+// reply with the number of these requests. The client's goroutine load then sends the requests, oldest
+// first.
 func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +70,7 @@ func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) 
 	c.signalLoad() // the reply is already queued, so the requests follow it
 }
 
-// announce adds at most limit pending requests that the client has not got to c.announced; a limit of 0
+// announce adds to c.announced at most limit pending requests that the client has not got; a limit of 0
 // means all. It returns the number of added requests. The caller holds the hub's lock, and must then call
 // signalLoad.
 func (b *hub) announce(c *client, session string, limit int) int {
@@ -129,7 +130,8 @@ func (b *hub) recount(c *client) {
 	c.enqueueCount()
 }
 
-// count returns the content of the message that enqueueCount has queued, with the present number.
+// count returns the content of the message that enqueueCount has queued, with the present number of
+// unlisted requests.
 func (b *hub) count(c *client, now time.Time) countNotice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -208,7 +210,7 @@ func (c *client) load(ctx context.Context) {
 
 func (c *client) signalLoad() { signalOn(c.wakeLoad) }
 
-// readRows reads the requests of rows from nod, all at the same time. It omits requests that have
+// readRows reads the requests of these rows from nod, all at the same time. It omits requests that have
 // ended.
 func (s *Server) readRows(ctx context.Context, rows []*pendingRow) ([]*schemas.Prompt, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The page shows the time of an outcome in the browser's time zone: in the notice, on the
-// session's page and in the history. The tooltip contains the zone, and the time in UTC.
+// The page shows the time of an outcome in the browser's time zone: in the message about the outcome, on
+// the session's page and in the history. The tooltip contains the zone, and the time in UTC.
 func TestOutcomesHaveTheTimeOfTheBrowsersZone(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -45,7 +45,7 @@ type token struct {
 // process that can read the key can make login links.
 type tokenSigner struct {
 	dir  string // the directory with the file of the inbox's URL, and with the key unless the settings name another file
-	path string // the path of the key
+	path string // the path of the file with the key
 	key  []byte
 }
 
@@ -58,8 +58,8 @@ const (
 
 var errNoInbox = errors.New("there is no web inbox yet: start one with nod up, or name the --login-key that it has")
 
-// openSigner reads the key from keyFile. If keyFile is empty, it reads the key in the data directory,
-// and creates it if it is missing.
+// openSigner reads the key from keyFile. If keyFile is empty, it reads the key in the data directory, and
+// creates a missing key.
 func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	s := tokenSigner{dir: filepath.Join(dataDir, webDir)}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {

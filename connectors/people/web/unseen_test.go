@@ -45,7 +45,8 @@ const inView = `(() => {
 	return seen.join("\n");
 })()`
 
-// onPage is Ann, who has opened the dialog of prompt. It implements peopletest.Person.
+// onPage is Ann, who has opened the dialog of a request. The field prompt contains the request. onPage
+// implements peopletest.Person.
 type onPage struct {
 	*page
 	nod    *standIn
@@ -67,8 +68,7 @@ func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, screens...)
 }
 
-// asksUnseen returns a function that ends the page's last question, shows the next one and
-// reads it.
+// asksUnseen returns a function that removes the page's last prompt, shows the prompt n and reads it.
 func (p *page) asksUnseen(nod *standIn) func(n int) peopletest.Person {
 	return func(n int) peopletest.Person {
 		prompt := peopletest.UnseenPrompt(n)
@@ -280,7 +280,6 @@ func TestAnAnswerIsForTheCallsOnThePage(t *testing.T) {
 	p.Contains(p.text("dialog .text"), "×4 · 4 identical calls wait")
 	p.sees(row("one") + "?.innerText.includes('×4')")
 
-	// An answer covers only as many calls as the page shows.
 	five := four
 	five.Waiters, five.Waiting = 5, 5
 	nod.learns(five)
@@ -289,7 +288,6 @@ func TestAnAnswerIsForTheCallsOnThePage(t *testing.T) {
 	p.ends("Allowed once")
 	r.Equal(4, nod.said()[0].Waiters)
 
-	// The page of a session also shows the number of calls.
 	nod.shows(identical("two", 2))
 	p.does(script("document.querySelector('.close').click()"))
 	p.goes("#/session/S")

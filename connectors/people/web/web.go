@@ -52,7 +52,7 @@ type LoginCodes interface {
 	// A code works once. If the code is unknown, too old or used, the error is NOT_FOUND.
 	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
 	// SpendLoginCode makes the link or session with this id invalid. nod stores this until the time at
-	// which the link or session expires. first is true for exactly one caller.
+	// which the link or session expires. The result first is true for exactly one caller.
 	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
 	// LoginCodeSpent reports whether SpendLoginCode was called for this link or session.
 	LoginCodeSpent(ctx context.Context, id string) (bool, error)
@@ -66,7 +66,8 @@ type Records interface {
 	EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error
 	// Logged returns a page of the older requests, from the log, newest first. If session is not empty,
 	// the page has only requests of that session. If id is not empty, it has only requests whose ids
-	// begin with id. after is the Next of the previous page. A page may be empty and have a Next.
+	// begin with id. The parameter after is the field Next of the previous page. A page may be empty
+	// although its Next is set.
 	Logged(ctx context.Context, session, id, after string) (schemas.Page, error)
 	// Grants lists the standing answers of one session or, if session is empty, of all sessions. The
 	// list includes some that have ended recently.
@@ -103,11 +104,11 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Server is a running inbox. The caller passes requests to it by Show.
+// Server is a running inbox. The caller passes requests to it with the method Show.
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
-	taken  string // the requested address, if that port was in use and the inbox listens on another
+	taken  string // the requested address, if its port was in use, so that the inbox listens on another port
 	signer tokenSigner
 
 	proxied                                   bool                // a proxy in front of the inbox terminates TLS
@@ -115,7 +116,7 @@ type Server struct {
 
 	hub    *hub
 	pushes *pusher
-	logins *logins // nil without Options.Logins
+	logins *logins // nil if Options.Logins is nil
 	clock  clock
 	http   *http.Server
 	done   chan struct{}
@@ -123,7 +124,7 @@ type Server struct {
 }
 
 // open starts to listen. If the requested port of a loopback address is in use, it listens on a free
-// port, and returns the requested address as taken.
+// port, and returns the requested address in taken.
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
@@ -187,7 +188,7 @@ func (s *Server) serve(l net.Listener) {
 // URL returns the address of the inbox for people.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Taken returns the requested address if it was in use, so that the inbox listens on another port.
+// Taken returns the requested address if its port was in use, so that the inbox listens on another port.
 // Otherwise it returns "".
 func (s *Server) Taken() string { return s.taken }
 

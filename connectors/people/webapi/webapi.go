@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/internal/loopback"
 )
 
-// MaxWait is the longest time for which a channel waits if its service asks it to.
+// MaxWait is the longest time for which a channel waits if its service asks it to wait.
 const MaxWait = 24 * time.Hour
 
 // maxErrorText is the largest number of characters of a service's text in an error.
@@ -33,7 +33,7 @@ type Client struct {
 	secrets []string // the texts that Clean removes
 }
 
-// New returns the client of a channel. No error of the client contains one of secrets.
+// New returns the client of a channel. No error of the client contains one of these secrets.
 func New(name string, secrets ...string) *Client {
 	return &Client{name: name, secrets: secrets, HTTP: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -44,7 +44,7 @@ func New(name string, secrets ...string) *Client {
 // use.
 func (c *Client) Hide(secrets ...string) { c.secrets = append(c.secrets, secrets...) }
 
-// Named returns a copy of the client whose errors name a method.
+// Named returns a copy of the client whose errors name this method of the service.
 func (c *Client) Named(method string) *Client {
 	named := *c
 	named.name += " " + method

@@ -24,7 +24,8 @@ const (
 	maxReply = 1 << 20
 )
 
-// api calls Meta's Graph API for one number. The access token is in a header, and in no URL or error.
+// api calls Meta's Graph API for one phone number. The access token is in a header, and in no URL or
+// error.
 type api struct {
 	*webapi.Client
 	number string // the base URL with the id of the phone number
@@ -49,7 +50,7 @@ func newAPI(base, numberID, token string, secrets ...string) (*api, error) {
 const (
 	codeToken       = 190    // the access token has expired or was revoked
 	codeWindow      = 131047 // the person has not written for 24 hours
-	codeUndelivered = 131026 // the person has no WhatsApp, has blocked the number, or cannot get the message
+	codeUndelivered = 131026 // the person has no WhatsApp, has blocked nod's phone number, or cannot get the message
 	codePair        = 131056 // nod has sent too many messages to the person
 )
 
@@ -64,7 +65,7 @@ var (
 type apiError struct {
 	status, code int
 	text         string
-	after        time.Duration // the time to wait; 0 if the server named no time
+	after        time.Duration // the time that Meta asks nod to wait; 0 if Meta named no time
 }
 
 func (f *apiError) Error() string {
@@ -132,7 +133,7 @@ func (a *api) send(ctx context.Context, m outgoing) (id string, err error) {
 	return sent.Messages[0].ID, nil
 }
 
-// check returns an error unless the access token may use the number.
+// check returns an error unless the access token may use the phone number.
 func (a *api) check(ctx context.Context) error {
 	return a.call(ctx, http.MethodGet, "?fields=id", nil, nil)
 }

@@ -8,25 +8,24 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The actions of buttons. An action that is a number is an index in the options of a question.
+// The actions of buttons. An action that is a number is an index in the options of an agent's question.
 const (
 	actAllow = people.ActAllow
 	actDeny  = people.ActDeny
 )
 
-// showButton is the id of the button of a template. A tap on it asks nod to send the waiting
-// questions.
+// showButton is the id of the button of a template. A tap on it asks nod to send the waiting prompts.
 const showButton = "v1:show"
 
-// mayAllow reports whether a person can allow p on WhatsApp. The chat must show the whole
-// request, and p must not be a question. p must not need the code word either, because the word
-// would stay in the chat.
+// mayAllow reports whether a person can allow p on WhatsApp. The chat must show the whole request, and p
+// must not be an agent's question. p must not need the code word either, because the word would stay in
+// the chat.
 func mayAllow(p *schemas.Prompt) bool {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	return once && p.Request.Kind != schemas.KindQuestion && fitsWhole(p) && !p.HasCondition(schemas.ConditionCodeWord)
 }
 
-// buttons returns the buttons of a pending prompt. Some questions have no buttons; see choices.
+// buttons returns the buttons of a pending prompt. Some questions of agents have no buttons; see choices.
 func buttons(p *schemas.Prompt) (all []button) {
 	add := func(title, action string) {
 		all = append(all, button{"reply", reply{people.ButtonFor(p, action).Text(maxID), title}})
@@ -73,8 +72,9 @@ func allowTitle(p *schemas.Prompt) string {
 	return people.AllowLabel(p)
 }
 
-// choices returns the indexes of the question's options that get buttons. If there are more such options
-// than buttons, the result is empty, and the question must be answered on another channel.
+// choices returns, for an agent's question, the indexes of the options that get buttons. If there are
+// more such options than buttons, the result is empty, and the question must be answered on another
+// channel.
 func choices(p *schemas.Prompt) (all []int) {
 	for i, o := range p.Request.Options {
 		if !o.Text && !o.Kind.Remembered() && people.OptionWords(&p.Request, o) != "" && (fitsWhole(p) || !o.Kind.Allows()) {

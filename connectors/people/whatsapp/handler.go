@@ -20,12 +20,11 @@ const (
 	// handledFor is how long nod remembers the id of a handled message. Meta repeats a call for
 	// at most 7 days, so nod ignores an older message.
 	handledFor = 8 * 24 * time.Hour
-	// mostShown is the largest number of waiting questions that nod sends in reply to one
-	// message.
+	// mostShown is the largest number of waiting prompts that nod sends in reply to one message.
 	mostShown = 10
 )
 
-// unknown is the error for a request that does not exist, or that the person who acts may not see.
+// unknown is the error for a request that does not exist, or that is hidden from the person who acts.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handler handles a single message of a person.
@@ -89,9 +88,8 @@ func (h *handler) uncertain(err error) error {
 	return err
 }
 
-// noticeIfSlow tells the person that their answer is being recorded, unless stop is called within
-// recordingAfter. If Meta delivers the same message again, the person does not get the notice
-// again.
+// noticeIfSlow tells the person that their answer is being recorded, unless the returned function stop is
+// called within recordingAfter. If Meta delivers the same message again, the person is not told again.
 func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
 	if h.m.Type != "interactive" && people.ReadText(h.m.Text.Body).Code == "" && !isWords(h.m.Text.Body) {
 		return func() {}
@@ -141,7 +139,7 @@ func (h *handler) from() schemas.From {
 func (h *handler) handleTap(ctx context.Context, id string) error {
 	b, ok := people.ReadButton(id, maxID)
 	shown := h.sent.Get(h.m.Context.ID)
-	if !ok || shown != "" && shown != b.Digest { // the tapped message has been about another request than the button
+	if !ok || shown != "" && shown != b.Digest { // the tapped message is about another request than the button
 		return h.refuse(ctx, unknown)
 	}
 	p, err := h.find(ctx, b)
@@ -155,8 +153,8 @@ func (h *handler) handleTap(ctx context.Context, id string) error {
 	return h.answer(ctx, &p, a)
 }
 
-// find returns the request that a button names, with the number of calls that the button's message
-// shows. If the request does not have the digest in the button, the error is unknown.
+// find returns the request that a button names, with the number of calls that the button's message shows.
+// If the request does not have the digest in the button, the error is that for an unknown request.
 func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt, error) {
 	if b.Session != "" {
 		p, page, err := h.desk.Show(ctx, b.Session, b.ID)
@@ -182,8 +180,8 @@ func (h *handler) oldest(ctx context.Context) (open []schemas.Prompt, more bool,
 	return people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.m.From}, mostShown, nil)
 }
 
-// handleText handles a text, which is a command or an answer with the code of a question. A yes or no
-// without a code decides nothing, even in reply to a question, because Meta may deliver the text late or
+// handleText handles a text, which is a command or an answer with the code of a prompt. A yes or no
+// without a code decides nothing, even in reply to a prompt, because Meta may deliver the text late or
 // twice.
 func (h *handler) handleText(ctx context.Context) error {
 	words := h.m.Text.Body
@@ -219,8 +217,8 @@ func (h *handler) handleText(ctx context.Context) error {
 	return h.answer(ctx, &p, a)
 }
 
-// findByCode returns the request that waits for this person and has a code. If there is no such request,
-// it tells the person, and ok is false.
+// findByCode returns the request that waits for this person and has the given code. If there is no such
+// request, it tells the person, and ok is false.
 func (h *handler) findByCode(ctx context.Context, answerCode string) (p schemas.Prompt, ok bool, err error) {
 	p, ok, err = h.codes.Find(ctx, h.desk, answerCode, h.m.From)
 	if err != nil {
@@ -264,7 +262,7 @@ func (h *handler) notUnderstood(ctx context.Context) error {
 	return nil
 }
 
-// showPending sends the questions that wait for this person, oldest first.
+// showPending sends the prompts that wait for this person, oldest first.
 func (h *handler) showPending(ctx context.Context) error {
 	open, more, err := h.oldest(ctx)
 	if err != nil {
@@ -279,7 +277,7 @@ func (h *handler) showPending(ctx context.Context) error {
 		p.Recipient, p.Repeat = h.m.From, true
 		if _, err := h.sendPrompt(ctx, &p, again); err != nil {
 			h.Log.Info("whatsapp: a question was not sent again", "key", p.Key(), "error", err)
-			break // stop here: the person can ask for the questions again
+			break // stop here: the person can ask for the prompts again
 		}
 	}
 	if more {
@@ -328,7 +326,8 @@ func (h *handler) say(ctx context.Context, body string) (sent bool) {
 	return h.sayAbout(ctx, h.m.ID, body)
 }
 
-// sayAbout sends a message that quotes another message, whose id is quotes.
+// sayAbout sends a message that quotes another message. The parameter quotes is the id of the other
+// message.
 func (h *handler) sayAbout(ctx context.Context, quotes, body string) (sent bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()

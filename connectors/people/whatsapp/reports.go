@@ -17,7 +17,7 @@ type messageKind string
 
 const (
 	question messageKind = "q"
-	again    messageKind = "r" // a question that nod sent again, because the first message failed or the person asked for it
+	again    messageKind = "r" // a prompt that nod sent again, because the first message failed or the person asked for it
 	notice   messageKind = "t" // a message that is a template
 )
 
@@ -40,7 +40,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 	parts := strings.Split(s.Callback, "/")
 	rank, known := ranks[s.Status]
 	if len(parts) != 4 || !known || rank <= c.read.Get(s.ID) {
-		return nil // a report about an outcome or a reply, or a report that came before the last one in rank
+		return nil // a report about an outcome or a reply, or a report whose rank is not above that of the last one
 	}
 	d := schemas.Delivery{Recipient: parts[1], SessionID: parts[2], PendingID: parts[3], State: schemas.DeliveryShown}
 	kind := messageKind(parts[0])
@@ -67,7 +67,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 }
 
 // handleFailure handles Meta's report that a message was not sent. If the person has not written for 24
-// hours, handleFailure sends the template, if there is one. After a temporary error it sends a question
+// hours, handleFailure sends the template, if there is one. After a temporary error it sends a prompt
 // once more. In all other cases it reports to nod that the person could not be told.
 func (c *Carrier) handleFailure(ctx context.Context, desk people.Desk, s *status, kind messageKind, d schemas.Delivery) error {
 	f := &apiError{status: http.StatusBadRequest, text: "the message was not sent"}

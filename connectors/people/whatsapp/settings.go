@@ -14,7 +14,7 @@ const Name = "whatsapp"
 //go:embed settings.schema.json
 var settingsSchema []byte
 
-// Channel describes the WhatsApp connector. Package embed lists it.
+// Channel describes the WhatsApp connector. Package embed registers it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
 	Open:     people.OpenSettings(Name, Open),
@@ -79,7 +79,7 @@ func checkSettings(data json.RawMessage) error {
 	return s.Webhook.keyPair().Check()
 }
 
-// Open creates the carrier for the number in the settings. It reads the secrets from the files or
+// Open creates the carrier for the phone number in the settings. It reads the secrets from the files or
 // environment variables that the settings name.
 func Open(s Settings, log *slog.Logger) (*Carrier, error) {
 	secrets, err := people.ReadSecrets(s.secrets()...)

@@ -18,13 +18,13 @@ const (
 	maxButtons = 3
 	// maxParameter is nod's own limit for the text in a template.
 	maxParameter = 500
-	// margin is the length that a question reserves for texts that may become longer: the deadline, the
+	// margin is the length that a prompt reserves for texts that may become longer: the deadline, the
 	// number of calls, the note about an agent that stopped waiting.
 	margin = 256
 )
 
-// The first lines of a message that may be the second one about the same request: repeated while the
-// request is pending, and repeatEnded after its decision.
+// The first lines of a message that may be the second one about the same request. The constant repeated
+// is for a pending request, and repeatEnded for a decided request.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -97,7 +97,7 @@ func writePart(b *strings.Builder, p people.Part) {
 	}
 }
 
-// A form says how the chat shows a question.
+// A form says how the chat shows a prompt.
 type form int
 
 const (
@@ -106,9 +106,9 @@ const (
 	briefly                 // the request is too long, so the chat shows its brief form, and the person cannot allow it there
 )
 
-// formOf returns the form of a question. The form is the same when nod sends the question and
-// when the answer comes, because it does not depend on the time, the decision, the number of
-// calls or whether an agent still waits.
+// formOf returns the form of a prompt. The form is the same when nod sends the prompt and when the answer
+// comes, because it does not depend on the time, the decision, the number of calls or whether an agent
+// still waits.
 func formOf(p *schemas.Prompt) form {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting, open.Detached = nil, true, mostCalls, true
@@ -132,7 +132,7 @@ func fitsWhole(p *schemas.Prompt) bool { return formOf(p) != briefly }
 // promptText returns the text of a prompt in its full form or, if that is too long, in its brief form.
 func promptText(p *schemas.Prompt, now time.Time) string {
 	if fitsWhole(p) {
-		if text := layout(p, people.Parts(p, now)); people.UTF16(text) <= maxText { // a long outcome may exceed the limit
+		if text := layout(p, people.Parts(p, now)); people.UTF16(text) <= maxText { // the full form may be too long because of the outcome
 			return text
 		}
 	}
@@ -152,7 +152,7 @@ func hint(p *schemas.Prompt, answerCode string) string {
 	return "Tap the button, or write no " + answerCode + " and why."
 }
 
-// questionHint returns the line that explains how to answer a question with a text.
+// questionHint returns the line that explains how to answer an agent's question with a text.
 func questionHint(p *schemas.Prompt, answerCode string) string {
 	_, words := people.TextOption(p, fitsWhole(p))
 	switch most := len(choices(p)) > 0; {

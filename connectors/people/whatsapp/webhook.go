@@ -129,8 +129,8 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, n *notificati
 	return nil
 }
 
-// safely calls handle. If handle panics, safely drops the message, because Meta would otherwise repeat it
-// for days.
+// safely calls the function handle. If that function panics, safely drops the message, because Meta would
+// otherwise repeat it for days.
 func (c *Carrier) safely(handle func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

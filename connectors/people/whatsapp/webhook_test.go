@@ -71,7 +71,7 @@ func TestOnlySignedCallsAreHandled(t *testing.T) {
 	w.Equal(1, w.desk.answered())
 }
 
-// A signed call that is malformed, about another number, without a person, in a group or too old
+// A signed call that is malformed, about another phone number, without a person, in a group or too old
 // decides nothing.
 func TestOtherCallsDecideNothing(t *testing.T) {
 	t.Parallel()

@@ -1,17 +1,15 @@
-// Package whatsapp sends prompts to people on WhatsApp and receives their answers, over Meta's
-// Cloud API. Meta calls a webhook of nod with each answer, and signs the call.
+// Package whatsapp sends prompts to people on WhatsApp and receives their answers, over Meta's Cloud API.
+// Meta calls a webhook of nod with each answer, and signs the call.
 //
-// A recipient is a WhatsApp id: the digits of a person's phone number, which the settings list as
-// an identity of an approver. A question has up to three buttons. Each button's id contains the
-// digest of the request and the number of identical calls that the message shows. A person can
-// also write "yes" or "no" with the code that the question shows. Any worker can submit the
-// answer, even after a restart.
+// A recipient is a WhatsApp id: the digits of a person's phone number, which the settings list as an
+// identity of an approver. A prompt has up to three buttons. Each button's id contains the digest of the
+// request and the number of identical calls that the message shows. A person can also write "yes" or "no"
+// with the code that the prompt shows. Any worker can submit the answer, even after a restart.
 //
-// nod cannot edit a message on WhatsApp, so it sends the outcome as a new message that quotes the
-// question. Meta lets nod write to a person only for 24 hours after the person's last message.
-// After that, nod sends an approved template without the payload, if the settings name one; a tap
-// on its button makes nod send the waiting questions. Without a template, such a person is
-// unreachable.
+// nod cannot edit a message on WhatsApp, so it sends the outcome as a new message that quotes the prompt.
+// Meta lets nod write to a person only for 24 hours after the person's last message. After that, nod
+// sends an approved template without the payload, if the settings name one; a tap on its button makes nod
+// send the waiting prompts. Without a template, such a person is unreachable.
 package whatsapp
 
 import (
@@ -37,7 +35,7 @@ const defaultBase = "https://graph.facebook.com/v24.0"
 type Options struct {
 	BaseURL       string // the base URL of another Graph API; empty means Meta's own
 	PhoneNumberID string
-	Token         string // the access token
+	Token         string
 	AppSecret     string // the key with which Meta signs its calls
 	VerifyToken   string // the text that Meta sends when it checks the webhook's address
 	Listen        string // the address of the webhook, HOST:PORT; without TLS, only a loopback address is accepted
@@ -66,8 +64,8 @@ var _ people.Carrier = (*Carrier)(nil)
 // minSecret is the smallest length of the app secret and of the verify token, in characters.
 const minSecret = 16
 
-// New creates the carrier of one number. It returns an error of one line for malformed options. It does
-// not connect to any server.
+// New creates the carrier of one phone number. It returns an error of one line for malformed options. It
+// does not connect to any server.
 func New(o Options) (*Carrier, error) {
 	a, err := newAPI(cmp.Or(o.BaseURL, defaultBase), o.PhoneNumberID, o.Token, o.AppSecret, o.VerifyToken)
 	if err != nil {
@@ -87,10 +85,10 @@ func New(o Options) (*Carrier, error) {
 	return &Carrier{Options: o, api: a, hook: hook, codes: key[:], closed: map[string]bool{}, sent: people.NewMemory(), told: people.NewMemory(), read: people.NewMemory()}, nil
 }
 
-// Check connects to Meta and returns an error unless the access token may use the number.
+// Check connects to Meta and returns an error unless the access token may use the phone number.
 func (c *Carrier) Check(ctx context.Context) error { return c.api.check(ctx) }
 
-// Prompt sends p to its recipient. If the question is too long for the text above buttons, it takes two
+// Prompt sends p to its recipient. If the prompt is too long for the text above buttons, it takes two
 // messages. The first contains the whole request, and the second quotes the first and has the buttons.
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	if !isWhatsAppID(p.Recipient) {
@@ -111,8 +109,8 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	return people.Ref(id), err
 }
 
-// sendPrompt sends a question, or its outcome, in one or two messages, and returns the id of the last
-// message. Each of Meta's reports about that message contains kind.
+// sendPrompt sends a prompt, or its outcome, in one or two messages, and returns the id of the last
+// message. Each of Meta's reports about that message contains the parameter kind.
 func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messageKind) (id string, err error) {
 	now := time.Now()
 	whole := promptText(p, now)
@@ -141,7 +139,7 @@ func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messag
 	return id, nil
 }
 
-// sendText sends a text. quotes is the id of the message to quote, or empty.
+// sendText sends a text. The parameter quotes is the id of the message to quote, or empty.
 func (c *Carrier) sendText(ctx context.Context, to, quotes, body, callback string) (id string, err error) {
 	m := outgoing{To: to, Type: "text", Text: &textBody{Body: body}, Callback: callback}
 	if quotes != "" {
@@ -153,8 +151,7 @@ func (c *Carrier) sendText(ctx context.Context, to, quotes, body, callback strin
 var errWindow = errors.New("whatsapp: this person has not written to the number for 24 hours, and connectors.whatsapp names no template")
 
 // sendTemplate tells a person who has not written for 24 hours that a request waits. The template
-// contains neither the payload nor answers. A tap on its button makes nod send the waiting
-// questions.
+// contains neither the payload nor answers. A tap on its button makes nod send the waiting prompts.
 func (c *Carrier) sendTemplate(ctx context.Context, p *schemas.Prompt) (id string, err error) {
 	if c.Template.Name == "" || p.Decision != nil {
 		return "", &people.Error{Unreachable: true, Err: errWindow}
@@ -167,9 +164,9 @@ func (c *Carrier) sendTemplate(ctx context.Context, p *schemas.Prompt) (id strin
 	}})
 }
 
-// Settle sends the outcome of p in a message that quotes the question. It sends nothing if the
-// person has read the outcome in the reply to their own answer. If the person has not written for
-// 24 hours, Meta accepts no message, and the error is Unreachable.
+// Settle sends the outcome of p in a message that quotes the prompt. It sends nothing if the person has
+// read the outcome in the reply to their own answer. If the person has not written for 24 hours, Meta
+// accepts no message, and the error is Unreachable.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	plain := len(p.Aftermath) == 0 && p.Run == nil
 	if plain && c.told.Get(tellKey(p.Recipient, &p)) != "" {

@@ -20,9 +20,9 @@ func (w *world) unreachable(err error) {
 	w.True(e.Unreachable, "%v", err)
 }
 
-// Without a template in the settings, a person who has not written for 24 hours is unreachable.
-// nod learns this from Meta's reply or from a later report. When the person writes again, they
-// get questions again.
+// Without a template in the settings, a person who has not written for 24 hours is unreachable. nod
+// learns this from Meta's reply or from a later report. When the person writes again, they get prompts
+// again.
 func TestWithoutATemplateAClosedWindowIsUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -52,8 +52,9 @@ func TestWithoutATemplateAClosedWindowIsUnreachable(t *testing.T) {
 	}
 }
 
-// With a template in the settings, a person who has not written for 24 hours gets a notice without the
-// payload. A tap on the notice's button makes nod send the question with its buttons.
+// With a template in the settings, a person who has not written for 24 hours gets the template, which
+// does not contain the payload. A tap on the template's button makes nod send the prompt with its
+// buttons.
 func TestTheTemplateBringsTheQuestion(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -129,8 +130,8 @@ func TestRateLimitsAreObeyed(t *testing.T) {
 	w.Empty(w.Chat(ann))
 }
 
-// A question that is too long for the text above buttons takes two messages. If sending the second
-// message fails, the next attempt sends both messages again.
+// A prompt that is too long for the text above buttons takes two messages. If sending the second message
+// fails, the next attempt sends both messages again.
 func TestALongQuestionTakesTwoMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -175,7 +176,7 @@ func TestTheOutcomeIsToldOnce(t *testing.T) {
 	w.Contains(w.last().Text, "never ran")
 }
 
-// A person cannot allow a request that needs the code word on WhatsApp, because the word would stay in
+// On WhatsApp, a person cannot allow a request that needs the code word, because the word would stay in
 // the chat.
 func TestTheCodeWordIsNotTaken(t *testing.T) {
 	t.Parallel()
@@ -193,7 +194,7 @@ func TestTheCodeWordIsNotTaken(t *testing.T) {
 	w.Zero(w.desk.answered())
 }
 
-// A question has a button for each answer, or no buttons if there are more than three answers.
+// An agent's question has a button for each answer, or no buttons if there are more than three answers.
 func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 5)
@@ -228,8 +229,8 @@ func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
 	}
 }
 
-// A question that takes words is answered by its code and the words. Words decide nothing without the
-// code, or after the question has ended.
+// An agent's question that takes a text is answered by the prompt's code and the text. The text decides
+// nothing without the code, or after the request has ended.
 func TestWordsAnswerAQuestion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

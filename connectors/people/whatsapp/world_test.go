@@ -59,7 +59,7 @@ func withTemplate(o *whatsapp.Options) {
 	o.Template = whatsapp.TemplateSettings{Name: whatsapptest.Template, Language: "en"}
 }
 
-// run runs the carrier until stop is called. stop returns Run's error.
+// run runs the carrier until the returned function is called. That function returns Run's error.
 func (w *world) run() (stop func() error) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
@@ -115,7 +115,7 @@ type desk struct {
 	mu      sync.Mutex
 	answers []schemas.Answer
 	reports []schemas.Delivery
-	done    []string // the freezes and thaws
+	done    []string // the freezes and thaws that the desk received
 	handled map[string]bool
 	err     error // if not nil, the error that Answer returns
 	noMarks error // if not nil, the error of Handled and MarkHandled

@@ -16,7 +16,7 @@ import (
 type session struct {
 	id     string
 	events [][]byte
-	conn   *websocket.Conn // nil while no connection is open
+	conn   *websocket.Conn // nil while the session has no connection
 }
 
 // message types of the gateway.
@@ -309,7 +309,7 @@ func (s *Server) Drop(code int) {
 	all := s.connections()
 	s.mu.Lock()
 	for _, session := range s.sessions {
-		session.conn = nil // without this, the client's reply to the close message would end the session
+		session.conn = nil // if conn were still set, the client's reply to the close message would end the session
 	}
 	s.mu.Unlock()
 	for _, ws := range all {
@@ -332,8 +332,8 @@ func (s *Server) connections() (all []*websocket.Conn) {
 	return all
 }
 
-// Deafen sets whether the gateway ignores heartbeats. New connections get interval as the time between
-// two heartbeats.
+// Deafen sets whether the gateway ignores heartbeats. The parameter interval is the time between two
+// heartbeats on new connections.
 func (s *Server) Deafen(interval time.Duration, deaf bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// The flags of messages.
 const (
 	suppressEmbeds = 1 << 2
 	ephemeral      = 1 << 6
@@ -31,7 +30,7 @@ type message struct {
 	layout
 }
 
-// layout is what a person sees of a message.
+// layout contains a message as a person sees it.
 type layout struct {
 	text    string
 	links   []string
@@ -68,7 +67,7 @@ type body struct {
 	TTS          bool   `json:"tts"`
 }
 
-// fill checks a body and returns what a person sees.
+// fill checks a body and returns the layout of the message.
 func (b *body) fill(allowed int) (l layout, f *failure) {
 	if b.Flags&^allowed != 0 {
 		return l, bad("the flags %b are not allowed here", b.Flags)

@@ -26,8 +26,7 @@ func (p *person) find(id string) *message {
 	return nil
 }
 
-// Read is a text that a person saw. It is a message, with its ID, or a modal or a notice of
-// Discord itself.
+// Read is a text that a person saw. It is a message, with its ID, a modal, or a text of Discord itself.
 type Read struct {
 	ID    string
 	Text  string

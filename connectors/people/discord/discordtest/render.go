@@ -13,9 +13,9 @@ var (
 	lineStart = regexp.MustCompile(`^(?:[-+>#]|\d+\.)`)
 )
 
-// render returns the text that a person sees for a text in Discord's Markdown, and its links. It
-// accepts bold text, code, boxes of code, escaped characters and links in angle brackets, and refuses
-// everything else that Discord would not show as it is.
+// render returns a text in Discord's Markdown as a person sees it, and the links in the text. It accepts
+// bold text, code, boxes of code, escaped characters and links in angle brackets, and refuses everything
+// else that Discord would not show as it is.
 func render(source string) (text string, links []string, err error) {
 	var out strings.Builder
 	bold := false

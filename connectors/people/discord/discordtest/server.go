@@ -53,11 +53,11 @@ type Server struct {
 // Fault is a planned failure of a call.
 type Fault struct {
 	Call       string // the call that fails, such as "create DM"; empty means "create message" and "edit message"
-	Status     int    // the HTTP status; 0 breaks the connection
-	Code       int    // the code of the error
+	Status     int    // the HTTP status of the reply; 0 means that the server breaks the connection
+	Code       int    // the code in the error that the server returns
 	Message    string
-	RetryAfter float64 // the time to wait, in seconds
-	Done       bool    // the server executes the call before it fails
+	RetryAfter float64 // the time that the server asks the client to wait, in seconds
+	Done       bool    // if set, the server executes the call and then makes the call fail
 	Then       func()  // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
@@ -122,7 +122,7 @@ type failure struct {
 	code    int
 	message string
 	after   float64
-	fault   bool // the client broke a rule
+	fault   bool // the client broke a rule of the real server
 }
 
 func bad(format string, args ...any) *failure {
@@ -157,7 +157,7 @@ var calls = []call{
 	{"edit response", "PATCH", "/webhooks/:app/:token/messages/@original", true, (*Server).editResponse},
 }
 
-// match returns the variable parts of a path.
+// match returns the variable parts of the path, if a request is this call.
 func (c *call) match(r *http.Request) (args []string, ok bool) {
 	path, found := strings.CutPrefix(r.URL.Path, "/api/v10")
 	want, got := strings.Split(c.path, "/"), strings.Split(path, "/")

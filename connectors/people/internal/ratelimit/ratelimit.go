@@ -6,7 +6,7 @@ import "time"
 // Limits contains the states of rate limits by key, such as a chat. A nil Limits cannot be used.
 type Limits[K comparable] map[K]*bucket
 
-// bucket contains a number of calls, and the time at which so many calls were left.
+// bucket contains the number of calls that were left at some time, and that time.
 type bucket struct {
 	left  float64
 	since time.Time

@@ -79,7 +79,7 @@ type rich struct {
 // Button is a button of a message or dialog.
 type Button struct{ Label, Value string }
 
-// layout is what a person sees of blocks.
+// layout contains the blocks of a message or dialog as a person sees them.
 type layout struct {
 	text    string
 	links   []string
@@ -87,7 +87,6 @@ type layout struct {
 	field   *input
 }
 
-// check enforces the rules for blocks.
 func check(raw []json.RawMessage, most int) (l layout, f *failure) {
 	if len(raw) == 0 || len(raw) > most {
 		return l, bad("invalid_blocks", "%d blocks", len(raw))
@@ -308,7 +307,7 @@ type view struct {
 // trigger is an act of a person, such as a press, after which the app may open one dialog.
 type trigger struct {
 	by      *person
-	ts      string // the message with the pressed button
+	ts      string // the id of the message with the pressed button
 	used    bool
 	submits *view // the filled-in dialog that the person has sent; nil if the person pressed a button
 }

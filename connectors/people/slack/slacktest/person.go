@@ -13,7 +13,7 @@ type person struct {
 	away     bool
 	messages []*message
 	read     []Read
-	view     *view // the dialog that is open
+	view     *view // the dialog that the person has open
 }
 
 func (p *person) channel() string { return "D" + p.id }
@@ -24,8 +24,8 @@ type message struct {
 	layout
 }
 
-// Read is a text that a person saw. It is a message, with its TS, or a text that only this person
-// sees: an ephemeral message, a dialog, or a notice of Slack itself.
+// Read is a text that a person saw. It is a message, with its TS, or a text that only this person sees:
+// an ephemeral message, a dialog, or a text of Slack itself.
 type Read struct {
 	TS    string
 	Text  string

@@ -41,7 +41,7 @@ type Server struct {
 	tickets   map[string]bool // the tickets in the addresses at which the app may open a connection, each valid once
 	conns     []*conn
 	triggers  map[string]*trigger
-	waiting   map[string]*sent // the envelopes without an acknowledgement
+	waiting   map[string]*sent // the envelopes that the app has not acknowledged
 	confirmed []*sent
 	faults    []Fault
 	rejected  []string
@@ -53,10 +53,10 @@ type Server struct {
 // Fault is a planned failure of a call.
 type Fault struct {
 	Method     string // the method that fails; empty means chat.postMessage and chat.update
-	Status     int    // the HTTP status; 0 breaks the connection
-	Code       string // the error in a reply with the status 200
-	RetryAfter int    // the time to wait, in seconds
-	Done       bool   // the server executes the call before it fails
+	Status     int    // the HTTP status of the reply; 0 means that the server breaks the connection
+	Code       string // the error code in a reply with the status 200
+	RetryAfter int    // the time that the server asks the client to wait, in seconds
+	Done       bool   // if set, the server executes the call and then makes the call fail
 	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
@@ -106,7 +106,7 @@ type failure struct {
 	code   string
 	after  int
 	detail string
-	fault  bool // the client broke a rule
+	fault  bool // the client broke a rule of the real server
 }
 
 func bad(code, format string, args ...any) *failure {
@@ -272,7 +272,6 @@ func (s *Server) openConnection([]byte) (map[string]any, *failure) {
 	return map[string]any{"url": "ws" + strings.TrimPrefix(s.http.URL, "http") + "/link?ticket=" + ticket}, nil
 }
 
-// conn is a connection of Socket Mode.
 type conn struct {
 	*websocket.Conn
 	closing bool // the server has asked the app to open another connection instead

@@ -166,7 +166,7 @@ func (s *Server) Unconfirmed() int {
 	return len(s.waiting)
 }
 
-// Disconnect asks the app to open another connection, as Slack does every few hours. The reason
+// Disconnect asks the app to open another connection, as Slack does every few hours. The parameter reason
 // is warning, refresh_requested or link_disabled. The present connections stay open until Drop.
 func (s *Server) Disconnect(reason string) {
 	s.mu.Lock()

@@ -50,7 +50,7 @@ type message struct {
 	ReplyTo  *message `json:"reply_to_message,omitempty"`
 	Markup   *markup  `json:"reply_markup,omitempty"`
 
-	first string // the original text, before any edit
+	first string // the text of the message before any edit
 }
 
 type callback struct {
@@ -153,7 +153,7 @@ func (s *Server) done(poll chan struct{}) *failure {
 	return nil
 }
 
-// forgetBelow deletes the updates below an offset.
+// forgetBelow deletes the updates whose ids are below an offset.
 func (s *Server) forgetBelow(offset int64) {
 	kept := s.updates[:0]
 	for _, u := range s.updates {
@@ -209,7 +209,6 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	return &reply, nil
 }
 
-// check enforces the limits of a message.
 func check(m *outgoing) *failure {
 	units := utf16.Encode([]rune(m.Text))
 	switch {
@@ -341,7 +340,7 @@ func (s *Server) answerCallbackQuery(_ *http.Request, body []byte) (any, *failur
 	return true, nil
 }
 
-// deleteMessage deletes a message, from the bot or from the person, in a private chat.
+// deleteMessage deletes a message that the bot or the person wrote in a private chat.
 func (s *Server) deleteMessage(_ *http.Request, body []byte) (any, *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

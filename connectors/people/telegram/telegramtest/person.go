@@ -44,8 +44,8 @@ type Message struct {
 	Buttons []Button
 	// First is the original text, before any edit.
 	First string
-	// Bare is the text outside of code and pre entities. Only there does Telegram turn text into links
-	// and commands.
+	// Bare is the text outside of entities of the kinds code and pre. Only there does Telegram turn text
+	// into links and commands.
 	Bare string
 }
 
@@ -154,7 +154,7 @@ func (s *Server) Write(by int64, text string, replyTo int64) {
 	s.queue(update{Message: m})
 }
 
-// bare returns the text outside of code and pre entities.
+// bare returns the text outside of entities of the kinds code and pre.
 func (m *message) bare() string {
 	units := utf16.Encode([]rune(m.Text))
 	covered := make([]bool, len(units))
@@ -174,14 +174,14 @@ func (m *message) bare() string {
 	return string(utf16.Decode(left))
 }
 
-// Keeps reports whether a chat contains a message with this text, from the bot or from the person.
+// Keeps reports whether a chat contains a message with this text, whether the bot or the person wrote it.
 func (s *Server) Keeps(id int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.people[id].messages, func(m *message) bool { return m.Text == text })
 }
 
-// Last returns the id of the last message in a chat, from the bot or from the person.
+// Last returns the id of the last message in a chat, whether the bot or the person wrote it.
 func (s *Server) Last(id int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

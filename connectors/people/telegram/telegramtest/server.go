@@ -23,9 +23,9 @@ const (
 	maxText     = 4096 // the longest text of a message, in UTF-16 units
 	maxEntities = 100
 	maxData     = 64  // the longest data of a button, in bytes
-	maxToast    = 200 // the longest toast, in characters
-	chatBurst   = 20  // the number of messages to a chat at once; after that, one per second
-	allBurst    = 60  // the number of messages to all chats at once; after that, 30 per second
+	maxToast    = 200 // the longest text of a toast, in characters
+	chatBurst   = 20  // accepted messages to a chat at once; after that, one per second
+	allBurst    = 60  // accepted messages to all chats at once; after that, 30 per second
 )
 
 // Server is a Telegram with one bot. It is safe for concurrent use.
@@ -56,10 +56,10 @@ type Server struct {
 // Fault is a planned failure of a call.
 type Fault struct {
 	Method     string // the method that fails; empty means sendMessage and editMessageText
-	Code       int    // the HTTP status; 0 breaks the connection
-	Words      string // the error's description
-	RetryAfter int    // the time to wait, in seconds
-	Done       bool   // the server executes the call before it fails
+	Code       int    // the HTTP status of the reply; 0 means that the server breaks the connection
+	Words      string // the description in the error that the server returns
+	RetryAfter int    // the time that the server asks the client to wait, in seconds
+	Done       bool   // if set, the server executes the call and then makes the call fail
 	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
 
@@ -147,7 +147,7 @@ type failure struct {
 	code  int
 	words string
 	after int
-	fault bool // the client broke a rule
+	fault bool // the client broke a rule of the real server
 }
 
 func bad(format string, args ...any) *failure {

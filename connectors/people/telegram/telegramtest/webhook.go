@@ -19,7 +19,7 @@ type hook struct {
 const hookAgain = 50 * time.Millisecond
 
 // Proxy sets the address to which the server sends the updates for any webhook, such as
-// http://127.0.0.1:4281. It acts as the proxy at the webhook's public address.
+// http://127.0.0.1:4281. The server thus acts as the proxy at the webhook's public address.
 func (s *Server) Proxy(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

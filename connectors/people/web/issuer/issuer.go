@@ -57,7 +57,7 @@ type Client struct {
 	found *endpoints
 }
 
-// endpoints are the issuer's endpoints, by its discovery document.
+// endpoints are the issuer's endpoints, from its discovery document.
 type endpoints struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
@@ -67,7 +67,8 @@ type endpoints struct {
 	namesIss bool // responses of the issuer to the browser name the issuer (RFC 9207)
 }
 
-// New returns a client that sends people back to the URL redirect. It does not connect yet.
+// New returns a client of an issuer. After a login, the issuer sends people back to the URL redirect. New
+// does not connect to the issuer yet.
 func New(settings schemas.OIDC, secret, redirect string) *Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
@@ -82,7 +83,7 @@ func New(settings schemas.OIDC, secret, redirect string) *Client {
 	}
 }
 
-// bounded limits the length of responses.
+// bounded is a RoundTripper that limits the length of responses.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -189,7 +190,8 @@ func (c *Client) Begin(ctx context.Context) (Flow, string, error) {
 }
 
 // Finish completes a login with the parameters that the browser has brought from the issuer: the code,
-// and the issuer's name if the response has one. The caller must have compared the state.
+// and the issuer's name if the response has one. The caller must already have compared the parameter
+// state with that of f.
 func (c *Client) Finish(ctx context.Context, f Flow, code, iss string) (Tokens, Person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.http), 2*askWithin)
 	defer cancel()
@@ -269,8 +271,9 @@ func (c *Client) Check(ctx context.Context, t Tokens) (Tokens, Person, error) {
 	return t, p, err
 }
 
-// LogoutURL returns the address at which a browser also logs out at the issuer. From there the browser
-// returns to the URL back. The address is empty if the issuer offers no logout, or cannot be asked.
+// LogoutURL returns the address at which a browser also logs out at the issuer. From there the issuer
+// sends the browser to the URL back. The address is empty if the issuer offers no logout, or cannot be
+// asked.
 func (c *Client) LogoutURL(ctx context.Context, back string) string {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

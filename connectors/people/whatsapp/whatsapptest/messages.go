@@ -119,7 +119,6 @@ func (s *Server) refusal(m *outgoing, p *person) *failure {
 	return nil
 }
 
-// check enforces the rules for messages.
 func (s *Server) check(m *outgoing, p *person) *failure {
 	switch {
 	case m.Product != "whatsapp" || m.RecipientType != "individual":

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// person is a WhatsApp user.
 type person struct {
 	id         string
 	blocked    bool
@@ -27,7 +26,7 @@ type message struct {
 	ID, Type, Text string
 	Quotes         string
 	Buttons        []Button
-	mine           bool // the person wrote the message
+	mine           bool // the person of this chat wrote the message
 	person         string
 	callback       string
 }
@@ -76,7 +75,7 @@ func (s *Server) Start(id string) {
 	s.people[id] = &person{id: id, windowEnds: s.now().Add(24 * time.Hour)}
 }
 
-// Block makes a person block the number.
+// Block makes a person block nod's phone number.
 func (s *Server) Block(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +114,8 @@ func (s *Server) Tap(by, messageID, buttonID string) {
 	s.writes(by, messageID, "", kind)
 }
 
-// Write makes a person write to the number. quotes is the id of the quoted message, or empty.
+// Write makes a person write to nod's phone number. The parameter quotes is the id of the quoted message,
+// or empty.
 func (s *Server) Write(by, text, quotes string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with one
+// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with one phone
 // number, and its users. It refuses the calls that the real server refuses. It also refuses calls that
 // the real server would execute in another way than the caller means. The server signs its calls of the
 // webhook, and repeats them until they are confirmed. A test can make it send calls again later, in
@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/internal/ratelimit"
 )
 
-// The secrets and the id of the number.
+// The secrets, and the id of the phone number.
 const (
 	Token       = "EAAGsecretsecrettoken0123456789"
 	AppSecret   = "appsecretsecret0123456789abcdef0"
@@ -33,8 +33,8 @@ const (
 const Template = "nod_request"
 
 const (
-	pairBurst = 45 // the number of messages to a person at once; after that, one every six seconds
-	allBurst  = 80 // the number of messages to all people together in a second
+	pairBurst = 45 // accepted messages to a person at once; after that, one in six seconds
+	allBurst  = 80 // accepted messages to all people together in a second
 )
 
 // Server is a WhatsApp with one number. It is safe for concurrent use.
@@ -63,11 +63,11 @@ type Server struct {
 
 // Fault is a planned failure of a call that sends a message.
 type Fault struct {
-	Status     int // the HTTP status; 0 breaks the connection
-	Code       int // the code in the error
+	Status     int // the HTTP status of the reply; 0 means that the server breaks the connection
+	Code       int // the code in the error that the server returns
 	Words      string
-	RetryAfter int    // the time to wait, in seconds
-	Done       bool   // the server sends the message before it fails
+	RetryAfter int    // the time that the server asks the client to wait, in seconds
+	Done       bool   // if set, the server sends the message and then makes the call fail
 	Nth        int    // how many calls succeed before the fault occurs
 	Then       func() // if set, the server calls Then before it sends the failure; a test can end the caller there
 }
@@ -134,7 +134,7 @@ type failure struct {
 	status, code int
 	words        string
 	after        int
-	fault        bool // the client broke a rule
+	fault        bool // the client broke a rule of the real server
 }
 
 func bad(format string, args ...any) *failure {

@@ -146,7 +146,6 @@ func (s *Server) call(address string, e *event) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// confirm removes an event from the queue.
 func (s *Server) confirm(e *event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +165,7 @@ func (s *Server) postpone() {
 }
 
 // Replay sends every call again that the webhook has confirmed so far, newest first. The parameter times
-// says how often it sends each call.
+// says how many times it sends each call.
 func (s *Server) Replay(times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
