@@ -299,7 +299,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // reports of changes up to the revision newest are not needed
+	e.sessionCache.changed("", newest) // the session cache need not handle reports of changes up to the revision in newest
 	// Settings and freezes may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }

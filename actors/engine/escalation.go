@@ -99,7 +99,8 @@ func (e *intake) escalated(s *askState, may func(*schemas.Approver) bool) (all [
 	return nil
 }
 
-// addTurn adds a turn to the list all. If the person already has a turn, only the earlier time stays.
+// addTurn adds a turn to a list of turns. If the person already has a turn, only the earlier time
+// stays.
 func addTurn(all []turn, t turn) []turn {
 	i := slices.IndexFunc(all, func(other turn) bool { return other.who.Name == t.who.Name })
 	if i < 0 {
@@ -139,8 +140,8 @@ func isAsked(rec *schemas.Record, r *schemas.Route) bool {
 	return false
 }
 
-// nextEvent returns the next event, after the time at, of a question that carriers show. At this event
-// further routes are asked. If no route is left, the event is the deadline.
+// nextEvent returns the first event after the given time of a question that carriers show. At this
+// event further routes are asked. If no route is left to ask, the event is the deadline.
 func nextEvent(rec *schemas.Record, at time.Time) schemas.Event {
 	next := schemas.Event{Kind: schemas.EventNext}
 	for i := range rec.Routes {

@@ -17,7 +17,7 @@ type exposures struct {
 
 // exposure lists the exposed files of one search.
 type exposure struct {
-	mu    sync.Mutex // held during the walk, so that calls with the same search share one walk
+	mu    sync.Mutex // locked during the walk, so that calls with the same search share one walk
 	at    time.Time
 	files []string
 	whole bool // false if the search names too many files to find all of them
@@ -45,7 +45,8 @@ func (e *exposures) of(s policy.Search) *exposure {
 	return e.found[s]
 }
 
-// walk returns the exposed files of a search, as they were at most exposureAge ago.
+// walk returns the exposed files of a search, from a walk through the searched directories that is at
+// most exposureAge old.
 func (x *exposure) walk(p *policy.Policy, s policy.Search) (files []string, whole bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

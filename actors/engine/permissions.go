@@ -134,7 +134,7 @@ func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 		return result{}, nil
 	}
 	if e.conditions(s).forTeams {
-		return result{}, nil // people must allow each of these calls
+		return result{}, nil // the conditions demand that people allow each of these calls
 	}
 	if r := s.containGranted(); r.outcome == decided {
 		return r, nil

@@ -25,10 +25,10 @@ type settingsSnapshot struct {
 	// escalations are the rules of approvers.escalation, in order.
 	escalations []escalationRule
 	needs       map[string]policy.Access // the access that each tool needs in a managed session, by tool name
-	read        time.Time                // the time at which the last successful reading from the store began
+	read        time.Time                // when the last successful reading from the store began
 }
 
-// stale reports whether the settings are so old that they allow nothing.
+// stale reports whether the settings are so old that this engine may allow nothing by them.
 func (s settingsSnapshot) stale() bool { return time.Since(s.read) >= staleAfter }
 
 // settings holds the newest settings that this engine has read. These settings are in force on

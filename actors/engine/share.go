@@ -158,8 +158,8 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	return held, sources, nil
 }
 
-// restsOn returns all direct and indirect sources of an answer. ok means that the answer and
-// all its sources are in force.
+// restsOn returns all direct and indirect sources of an answer. The result ok means that the answer
+// and all its sources are in force.
 func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
 	if live[s.GrantID] == nil {
 		return nil, false
