@@ -35,7 +35,7 @@ const certLasts = 20 * 365 * 24 * time.Hour
 func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pem") }
 
 // speaksTLS reports whether the server of a data directory uses TLS. It does if another machine was
-// invited, or if other machines could reach the address host.
+// invited, or if other machines could reach the address in the parameter host.
 func speaksTLS(dataDir, host string) bool {
 	_, err := os.Stat(caPath(dataDir))
 	return !onThisMachine(host) || !errors.Is(err, fs.ErrNotExist)
@@ -95,7 +95,7 @@ func newAuthority(path string) error {
 	return err
 }
 
-// certify makes a key and a certificate of the key. The authority ca signs the certificate; if ca is nil,
+// certify makes a key and a certificate for it. The authority ca signs the certificate; if ca is nil,
 // the certificate is self-signed.
 func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
