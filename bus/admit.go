@@ -36,10 +36,10 @@ const (
 // the error.
 type TokenCheck func(ctx context.Context, agent, token string) (until time.Time, err error)
 
-// AdmitAgents answers the servers' questions about clients without a key, until stop is called. A
-// client whose token passes the check gets the rights of the agent that the client names, until the
-// token ends. All other clients without a key are refused. Without AdmitAgents, every client without
-// a key is refused.
+// AdmitAgents answers the servers' questions about clients without a key, until the caller calls the
+// returned function. A client whose token passes the check gets the rights of the agent that the
+// client names, until the token ends. All other clients without a key are refused. Without
+// AdmitAgents, every client without a key is refused.
 func (c *Conn) AdmitAgents(keys roles.AdmitKeys, check TokenCheck) (stop func(), err error) {
 	issuer, err := keys.Issuer.PublicKey()
 	if err != nil {

@@ -77,7 +77,8 @@ func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, e
 	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs is Ask for a request with a pending_id. The pending_id must be new, unless r.Rejoin is set.
+// AskAs sends and waits as Ask does, for a request with a pending_id. The pending_id must be new,
+// unless r.Rejoin is set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -101,7 +102,8 @@ func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs is Submit for a request with a pending_id. The pending_id must be new, unless r.Rejoin is set.
+// SubmitAs sends a request as Submit does. The request must have a pending_id, which must be new
+// unless r.Rejoin is set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }

@@ -110,8 +110,8 @@ func isTransient(err error) bool {
 		!errors.Is(err, nats.ErrBadSubject) && !errors.Is(err, context.Canceled)
 }
 
-// unavailable returns the error of a call whose context has ended. The argument last is the error of the
-// call's last try.
+// unavailable returns the error of a call whose context has ended. The parameter last is the error of
+// the call's last try.
 func unavailable(ctx context.Context, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()

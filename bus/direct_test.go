@@ -68,7 +68,7 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	require.False(t, direct("permission_log"), "observers read it, who may do no more")
 	reads(before, "of one")
 
-	for _, name := range buckets { // an operator adds replicas in this way when one machine is not enough
+	for _, name := range buckets { // adds replicas as an operator does when one machine is not enough
 		stream, err := js.Stream(ctx, name)
 		require.NoError(t, err)
 		config := stream.CachedInfo().Config

@@ -83,9 +83,9 @@ type Server struct {
 	users      []roles.User
 }
 
-// Embed starts a server and returns it once it accepts connections. ctx bounds only the start. The error
-// has one line; it says, for example, that the data directory is in use or not writable. After an error,
-// there is neither a server nor a lock.
+// Embed starts a server and returns it once it accepts connections. The context bounds only the
+// start. The error has one line, which says, for example, that the data directory is in use or not
+// writable. After an error, there is neither a server nor a lock.
 func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
 	if i, err := readInvitation(o.DataDir); err != nil {

@@ -20,9 +20,9 @@ const (
 	writeWithin = 8 * time.Second
 
 	// A server that answers pings may be cut off from the other servers. The connection changes to
-	// another server after at least failedTimes failed tries during at least failedFor. It then keeps the
-	// new server for at least switchMin. Each further change doubles this time, up to switchMax; a
-	// successful try resets it.
+	// another server after at least failedTimes failed tries during at least failedFor. It then keeps
+	// the new server for at least switchMin. Each further change doubles this time, up to switchMax.
+	// After a successful try the time is switchMin again.
 	failedTimes = 2
 	failedFor   = 4 * time.Second
 	switchMin   = 10 * time.Second

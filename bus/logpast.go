@@ -204,8 +204,8 @@ func (l *Log) scanPast(ctx context.Context, config jetstream.ConsumerConfig, ses
 	return nil
 }
 
-// removeConsumer deletes a consumer. It ignores errors, because otherwise the server deletes the
-// consumer after scanKept.
+// removeConsumer deletes a consumer. It ignores errors, because after scanKept the server deletes the
+// consumer by itself.
 func (l *Log) removeConsumer(ctx context.Context, name string) {
 	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
 	defer cancel()

@@ -48,7 +48,7 @@ func promptsConfig(replicas int) jetstream.StreamConfig {
 		Duplicates:  2 * time.Minute,
 	}
 	if replicas <= 1 {
-		config.PersistMode = jetstream.AsyncPersistMode // prompts may be lost in a crash, because the sweep sends them again
+		config.PersistMode = jetstream.AsyncPersistMode // a crash may lose prompts without harm, because the sweep sends them again
 	}
 	return config
 }

@@ -155,8 +155,8 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 	return nc, sub
 }
 
-// The sender of a request chooses the reply subject. An engine nevertheless publishes no reply on a
-// subject outside the engine's rights.
+// The sender of a request chooses the reply subject. Even so, an engine publishes no reply on a
+// subject outside its own rights.
 func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {

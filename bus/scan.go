@@ -171,8 +171,8 @@ func (s *scan) filters() []string {
 	return []string{s.records.prefix + sessionFilter(s.session), barrierSubject}
 }
 
-// remove deletes the scan's consumer. It ignores errors, because the server itself deletes the consumer
-// after scanKept.
+// remove deletes the scan's consumer. It ignores errors, because after scanKept the server deletes
+// the consumer by itself.
 func (s *scan) remove(ctx context.Context, consumer jetstream.Consumer) {
 	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
 	defer cancel()

@@ -29,7 +29,7 @@ const tlsName = "nod"
 
 const tlsWithin = 5 * time.Second
 
-// certLasts is how long a certificate is valid. No data directory is in use for so long.
+// certLasts is how long a certificate is valid. No data directory stays in use longer.
 const certLasts = 20 * 365 * 24 * time.Hour
 
 func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pem") }
@@ -95,8 +95,8 @@ func newAuthority(path string) error {
 	return err
 }
 
-// certify makes a key and a certificate for it. The authority ca signs the certificate; if ca is nil,
-// the certificate is self-signed.
+// certify makes a key and a certificate for it. The authority ca signs the certificate; if the
+// parameter ca is nil, the certificate is self-signed.
 func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -45,9 +45,9 @@ type Options struct {
 	Replicas int
 	// Wait is how long Start tries to reach the servers at URL; 0 means one try.
 	Wait time.Duration
-	// Settings is the content of a settings.json to apply. Nil keeps the settings in force; at the very
-	// first start, nil means empty settings. If the settings have no approvers, the user of this
-	// process becomes the approver; see WithApprovers.
+	// Settings is the content of a settings.json to apply. Nil keeps the settings that are in force, or
+	// means empty settings at the very first start. If the settings have no approvers, the user of this
+	// process becomes the approver (see WithApprovers).
 	Settings []byte
 	// KeepSettings applies no settings, not even at the very first start.
 	KeepSettings bool

@@ -37,7 +37,7 @@ func (n *Nod) users(now time.Time) ([]roles.User, error) {
 	return users, nil
 }
 
-// UsesKey reports whether a part of nod up connects with the key of id. Even if such a key is
+// UsesKey reports whether a part of nod up connects with the key of this ID. Even if such a key is
 // replaced, the server accepts it until nod up is started again.
 func UsesKey(id roles.ID) bool {
 	switch id.Role {

@@ -145,7 +145,8 @@ type Query struct {
 const MinPrefix = 4
 
 // Page is the reply to a Query. Within a page, the oldest request is first. A request that changes
-// between the reading of two pages may be on both; the later page has its newer version.
+// between the reading of two pages may be on both pages. The later page has the newer version of the
+// request.
 type Page struct {
 	Type    string    `json:"type"`
 	Prompts []Prompt  `json:"prompts"`

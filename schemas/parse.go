@@ -9,10 +9,11 @@ import (
 )
 
 // parse turns data, which must be a syntactically valid JSON object, into the maps and slices that a
-// schema validates. It refuses input that JSON readers interpret in different ways, because a person
-// could then read one text and the host run another. Such input has repeated names, a field's name in
-// another case (which encoding/json accepts as the field), halves of surrogate pairs, or numbers that RFC
-// 8785 would change. parse also refuses nesting deeper than maxDepth; 0 means no limit.
+// schema validates. It refuses input that JSON readers interpret in different ways, because otherwise
+// a person could read one text and the host could run another. Such input has repeated names, a
+// field's name in another case (which encoding/json accepts as the field), halves of surrogate pairs,
+// or numbers that RFC 8785 would change. parse also refuses nesting deeper than maxDepth; 0 means no
+// limit.
 func parse(data []byte, s *schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(s, 1)

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// schema is a JSON Schema of draft 2020-12. It supports only the keywords that nod's schemas use;
-// decoding fails at any other keyword. A library for all keywords would cost each process 3 ms at its
-// start, and each hook is a process.
+// schema is a JSON Schema of draft 2020-12. It supports only the keywords that nod's schemas use, and
+// decoding a schema with any other keyword fails. A library for all keywords would cost each process
+// 3 ms at its start, and each hook is a process.
 type schema struct {
 	Ref  string             `json:"$ref"`
 	Defs map[string]*schema `json:"$defs"`

@@ -48,7 +48,7 @@ type Permissions struct {
 	// changed input.
 	HardenGit *bool `json:"harden_git,omitempty"`
 
-	// Confirm lists the conditions for an allow of risky requests.
+	// Confirm lists the conditions that an allow of a risky request must meet.
 	Confirm []Confirm `json:"confirm,omitempty"`
 
 	// Tools changes nod's built-in list of the access that tools need in a managed session.

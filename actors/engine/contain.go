@@ -254,9 +254,9 @@ func sameRun(a, b *schemas.ContainedRun) bool {
 	return a != nil && b != nil && a.Words == b.Words && a.Container.Equal(b.Container)
 }
 
-// approvedAs reports whether an approval of a call allows the call as it would run now. The argument
-// run is nil if the call cannot run contained. An approval without a container also allows a contained
-// run, because a container only takes rights away.
+// approvedAs reports whether an approval of a call allows the call as it would run now. The parameter
+// run is nil if the call cannot run contained. An approval without a container also allows a
+// contained run, because a container only takes rights away.
 func approvedAs(call *schemas.ExactCall, run *schemas.ContainedRun) bool {
 	if !call.Contained {
 		return true

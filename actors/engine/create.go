@@ -47,7 +47,7 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	}
 }
 
-// askPerson stores a request for a person to decide, and replies with the receipt. The argument
+// askPerson stores a request for a person to decide, and replies with the receipt. The parameter
 // revision is the revision of the deletion marker under the request's key, or 0 without a marker.
 func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision

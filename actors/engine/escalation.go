@@ -38,10 +38,10 @@ type turn struct {
 	after time.Duration
 }
 
-// turns returns the people who are asked about a request. They come from the first escalation that
-// covers the request and names a person who may decide; without such an escalation, all who may decide
-// are asked. During a person's quiet hours the stand-in is asked instead, and the person is asked after
-// the quiet hours.
+// turns returns the people who are asked about a request. These people come from the first escalation
+// that covers the request and names a person who may decide. If there is no such escalation, all
+// people who may decide are asked. During a person's quiet hours the stand-in is asked instead, and
+// the person is asked after the quiet hours.
 func (e *intake) turns(s *askState) []turn {
 	settings := s.settings.settings
 	may := func(who *schemas.Approver) bool { return mayDecide(who, s.agent, &s.request, s.verdict.Risk) }

@@ -196,7 +196,7 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
 	run := rec.Run
-	if !rec.Terminal() { // prompts show a run only once it is allowed
+	if !rec.Terminal() { // a prompt shows a run only if the run is allowed
 		run = nil
 	}
 	conditions := e.conditionsOf(e.settings.now(), rec.Agent, &r, rec.Risk)

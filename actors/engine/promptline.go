@@ -45,7 +45,7 @@ type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // keys of questions that have left the line and wait for drop; the value is true if phones and chats did not show the question
+	left  map[string]bool // keys of questions that have left the line and that the method drop must still remove; the value is true if phones and chats did not show the question
 	busy  bool            // a goroutine processes the line, with all questions that leave the line in that time
 	front sync.Mutex
 

@@ -91,8 +91,9 @@ func (e *base) readSettings(ctx context.Context) error {
 	return err
 }
 
-// refresh reads the settings and the freezes from the store. After a failure the old ones stay in
-// force; once they are older than staleAfter, no rule allows a call, and a person is asked.
+// refresh reads the settings and the freezes from the store. After a failure the old settings and
+// freezes stay in force. If they are older than staleAfter, no rule allows a call, and a person is
+// asked.
 func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()

@@ -49,7 +49,8 @@ func (e *base) traceDelivery(entry *bus.Entry, began time.Time, err error) {
 	e.Traces.Write(s)
 }
 
-// traceAnswer writes the span of a person's answer, which arrived at the time began.
+// traceAnswer writes the span of a person's answer. The parameter began is the time at which the
+// answer arrived.
 func (e *base) traceAnswer(rec *schemas.Record, began time.Time, connector string, d *schemas.Decision, err error) {
 	if !e.traced(rec) {
 		return

@@ -140,8 +140,8 @@ func forOption(votes []schemas.Vote, option string) (agreeing []schemas.Vote, pl
 	return agreeing, max(places, 1)
 }
 
-// ofAll returns the decision of several people, with their votes and messages; d is the decision of the
-// last voter.
+// ofAll returns the decision of several people, with their votes and messages. The parameter d is the
+// decision of the last voter.
 func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	all := *d
 	all.Votes, all.Message = withoutMessages(votes), cmp.Or(messagesOf(votes), d.Message)

@@ -165,9 +165,9 @@ func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	return c
 }
 
-// within reports whether the other export is of the same account and has a wider subject. A JWT may
-// not have both exports. The narrower imports still work, because their tokens name their own
-// subjects.
+// within reports whether the other export is of the same account and has a wider subject. The JWT of
+// an account must not have both exports. Without the narrower export, imports of its subject still
+// work, because their tokens name that subject.
 func (s share) within(other share) bool {
 	return s.from == other.from && s.stream == other.stream && s.subject != other.subject &&
 		jwt.Subject(s.subject).IsContainedIn(jwt.Subject(other.subject))

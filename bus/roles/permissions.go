@@ -56,8 +56,8 @@ func rights(id ID) Permissions {
 	}
 }
 
-// These are the subjects to which each role may send requests, without "nod.v1.". Each has a verb, then %
-// for the role's own name, and * for each further token.
+// These are the subjects to which each role may send requests, without the prefix "nod.v1.". Each
+// subject is a verb, then % for the role's own name, and * for each further token.
 var (
 	agentVerbs  = schemas.Rights(schemas.Agents)
 	inboxVerbs  = schemas.Rights(schemas.Viewers)

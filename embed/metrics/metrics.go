@@ -24,7 +24,7 @@ type Metrics struct {
 	checkpoint prometheus.Gauge
 
 	mu    sync.Mutex
-	rules map[string]bool // the values of the label rule
+	rules map[string]bool // the values that the label "rule" has had
 }
 
 // maxRules bounds the number of values of the label rule, because agents may be able to write rules
