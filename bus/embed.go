@@ -226,9 +226,9 @@ func (o EmbedOptions) serverOptions(admitting []roles.User) (*server.Options, er
 }
 
 // freePort returns the given port if it is free. If the port is taken or 0, freePort returns the
-// value that makes the server take any free port. It fails if the address is not this machine's, or
-// if this user may not use the port. If another process takes the port before the server listens, the
-// start fails.
+// value that makes the server take any free port. It fails if the address to listen on is not this
+// machine's, or if this user may not use the port. If another process takes the port before the
+// server listens, the start fails.
 func freePort(host string, port int) (int, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)

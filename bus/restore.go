@@ -98,7 +98,7 @@ func (c *Conn) removeLeft(ctx context.Context, stores []string, recordsKept bool
 // records. For some seconds afterwards, Restore may still fail with ErrStoreExists.
 func (c *Conn) RemoveUnfinished(ctx context.Context, stream string) error {
 	if stream == recordsStream {
-		return nil // an engine that waits for the restore would make a new stream
+		return nil // this stream stays, because an engine that waits for the end of the restore would make a new stream in its place
 	}
 	return c.deleteStream(ctx, stream)
 }

@@ -52,8 +52,8 @@ func (c *Conn) tokenLogin(o Options) ([]nats.Option, error) {
 	return append(login, nats.IgnoreDiscoveredServers()), nil // discovered servers may run on other machines, without TLS
 }
 
-// tokenRetryMax is the longest pause between two tries to connect by a token. After the end of the token,
-// a client tries until the file has a new one.
+// tokenRetryMax is the longest pause between two tries to connect by a token. After a token has
+// ended, a client tries again until the file has a new token.
 const tokenRetryMax = 5 * time.Second
 
 func tokenRetry(tries int) time.Duration {

@@ -16,9 +16,9 @@ type ChannelSettings struct {
 	// Schema is the JSON Schema of the channel's settings, without a $ref. It may use only those keywords
 	// that the schema of settings.json uses.
 	Schema []byte
-	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema. It may be
-	// nil. An error of Check is a VALIDATION_ERROR of one line, which begins with the field's path in
-	// settings.json.
+	// Check gets settings that match Schema, and enforces those rules that a JSON Schema cannot express.
+	// It may be nil. An error of Check is a VALIDATION_ERROR of one line, which begins with the field's
+	// path in settings.json.
 	Check func(settings json.RawMessage) error
 	// Outgoing means that the channel only tells people about requests. Answers, freezes and thaws
 	// through it are refused. It counts neither as a way to ask a person nor as a second device.

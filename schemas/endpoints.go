@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Callers is a set of roles that may call an endpoint. Each of them calls in its own name.
+// Callers is a set of roles that may call an endpoint. Each role calls in its own name.
 type Callers uint8
 
 // The roles of callers. Viewers and carriers are connectors. nod's owner calls in the name of any

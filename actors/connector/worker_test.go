@@ -191,8 +191,8 @@ func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
-// While a channel is slow, a waiting prompt may change. When the prompt's turn comes, only the
-// newest version is shown, and nothing if the request has ended.
+// While a channel is slow, a waiting prompt may change. When the prompt's turn comes, only the newest
+// version is shown. If the request has ended by then, no version is shown.
 func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()

@@ -34,8 +34,9 @@ func (b *freezeState) now() *freezeSnapshot {
 	return &freezeSnapshot{r.value, r.began}
 }
 
-// enter returns the freezes for the check of a request. The caller must call leave after its reply to
-// the request, when it can no longer send an allow that was checked against these freezes.
+// enter returns the freezes for the check of a request. The caller must call the returned function
+// after its reply to the request, when it can no longer send an allow that was checked against these
+// freezes.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()

@@ -118,7 +118,7 @@ func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change fu
 		if changed = change(&g); !changed {
 			return bus.Edit{}, nil
 		}
-		if g.GrantID != "" { // the outbox may create an answer late, by a decision from before a restore
+		if g.GrantID != "" { // the outbox may create an answer late, because of a decision from before a restore
 			e.endRestored(&g)
 		}
 		*page = schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}

@@ -92,7 +92,7 @@ var longerForConnectors = []string{
 	"$JS.ACK.permission_prompts.*.*.*.*.*.*.>", "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*.>", "_NOD.consumer_info.*.>",
 }
 
-// reservedConnectors returns the subjects of those connectors' names that no worker may have.
+// reservedConnectors returns the subjects that contain a connector's name that no worker may have.
 func reservedConnectors() (subjects []string) {
 	for _, name := range []string{Terminal, Web, ObserverName} {
 		subjects = append(subjects, "nod.v1.*."+name, "nod.v1.*."+name+".>")
@@ -124,7 +124,8 @@ func accountNames() []Account { return []Account{System, Store, Edge, Observe} }
 // revoked key stays refused for ever.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// claims returns the content of an account's JWT. The tokens of the account's imports are still missing.
+// claims returns the content of an account's JWT. The result still lacks the tokens of the account's
+// imports.
 func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	c := jwt.NewAccountClaims(s.Accounts[a])
 	c.Name = jwtAccount(a)

@@ -137,8 +137,8 @@ func engine() Permissions {
 }
 
 // engineStore returns the rights of an engine in the account STORE: to write the stores, to queue
-// prompts, and to append to the log without the right to purge it. It may not publish fired timers
-// (nod.v1.due), which only the server publishes.
+// prompts, and to append to the log without the right to purge it. It has no right to publish fired
+// timers (nod.v1.due), because only the server publishes them.
 func engineStore() Permissions {
 	return Permissions{
 		Publish: []string{

@@ -19,7 +19,7 @@ import (
 const untilMark = ".until-"
 
 // Rotate replaces the key of this ID by a new key. Until the overlap has passed, servers accept both
-// keys. If Rotate is killed, either the old key still works, or the new key is complete.
+// keys. If Rotate is killed, either the old key still works, or the new key is stored completely.
 func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, err error) {
 	old, err := k.User(id)
 	if err != nil {
