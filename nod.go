@@ -29,7 +29,7 @@ import (
 )
 
 // The reasons why a decision does not allow a request exactly as it was sent. The errors of Err and
-// Client.Ask wrap these errors, for errors.Is.
+// Client.Ask wrap one of these errors, so that errors.Is finds it.
 var (
 	ErrTimedOut  = errors.New("the permission request timed out")
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
@@ -41,7 +41,8 @@ var (
 )
 
 // Err returns nil if the decision d allows the request exactly as it was sent. Otherwise the error
-// wraps ErrDenied or another error of this list, and contains the decision's message.
+// wraps ErrDenied, ErrTimedOut, ErrWithdrawn, ErrCancelled or ErrEdited, and contains the decision's
+// message.
 func Err(d schemas.Decision) error {
 	var err error
 	switch d.Outcome {
@@ -69,8 +70,9 @@ func Err(d schemas.Decision) error {
 // of this user on this machine, or the nod that NOD_URL names.
 type Options struct {
 	bus.Place
-	// Agent is the agent's name on the bus, for which its key was made. If it is empty, the name is the
-	// one in the invitation that this machine has accepted, or else "local".
+	// Agent is the agent's name on the bus, for which its key was made. If it is empty, the agent has
+	// the name in the invitation that this machine has accepted or, without an invitation, the name
+	// "local".
 	Agent string
 	// Log receives messages about the connection; nil logs nothing.
 	Log *slog.Logger
@@ -83,7 +85,7 @@ type Client struct {
 	agent string
 }
 
-// Connect connects to a running nod. It uses only the first element of options. The error wraps
+// Connect connects to a running nod. It uses only the first of the given options. The error wraps
 // bus.ErrNotRunning if no nod runs on this machine, and bus.ErrNoServer if the named servers do not
 // reply. The caller must Close the client.
 func Connect(ctx context.Context, options ...Options) (*Client, error) {
@@ -104,11 +106,11 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent), agent: o.Agent}, nil
 }
 
-// Ask sends a request and waits for its one decision, even across restarts of nod and of the broker.
-// The error is nil only if the decision allows the request unchanged. For any other decision, Ask
-// returns the decision and the error of Err. If ctx ends first, Ask withdraws the request and returns
-// the error of ctx. If nod itself fails, the error is a *schemas.Error. Ask fills in an empty session,
-// host, project, user and agent's name from this process.
+// Ask sends a request and waits for its decision, even across restarts of nod and of the broker. The
+// error is nil only if the decision allows the request unchanged. For any other decision, Ask returns
+// the decision and the error that Err makes of it. If ctx ends first, Ask withdraws the request and
+// returns the error of ctx. If nod itself fails, the error is a *schemas.Error. If the request's
+// session, host, project, user or agent's name is empty, Ask fills it in from this process.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	d, err := c.asker.Ask(ctx, c.complete(r))
 	if err == nil {
@@ -123,9 +125,9 @@ func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenReques
 	return c.asker.Submit(ctx, c.complete(r))
 }
 
-// SubmitAs works like Submit, for a request with a PendingID, which must be new unless r.Rejoin is set.
-// After an error, the caller should call Withdraw, because an engine may have stored the request
-// nevertheless.
+// SubmitAs works like Submit, for a request with a PendingID, which must be new unless r.Rejoin is
+// set. Even after an error an engine may have stored the request, so the caller should then call
+// Withdraw.
 func (c *Client) SubmitAs(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
 	return c.asker.SubmitAs(ctx, c.complete(r))
 }
@@ -136,21 +138,21 @@ func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason stri
 	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
-// Detach leaves a tool call pending although its agent no longer waits. If a person allows the call
-// before its deadline, the next identical call is allowed, once. Detach withdraws a request that is not
-// a tool call.
+// Detach tells nod that the agent no longer waits for a tool call, and leaves the call pending. If a
+// person allows the call before its deadline, the agent's next identical call is allowed, once.
+// Detach withdraws a request that is not a tool call.
 func (c *Client) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	return c.asker.Detach(ctx, sessionID, pendingID, reason)
 }
 
-// HostResolved reports that a host continued without waiting for decisions. It returns the ids
-// of the requests that nod withdrew, or in which it recorded the call's end at the host.
+// HostResolved reports that a host continued without waiting for decisions. It returns the ids of the
+// requests that nod withdrew, or in whose records it noted how the call ended at the host.
 func (c *Client) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	return c.asker.HostResolved(ctx, p)
 }
 
 // Share shares permissions of one session with another session of the same agent, and returns the new
-// grant. The new grant ends no later than the grant from which it was shared.
+// grant. The new grant ends no later than the grants from which the permissions come.
 func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {
 	s.Type = schemas.TypeShare
 	var reply schemas.Grants
@@ -163,8 +165,8 @@ func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAn
 	return reply.Grants[0], nil
 }
 
-// Gate returns the permissions that a scheduled task needs and its session lacks. The session gets a
-// notice that lists them. The caller decides whether to run the task.
+// Gate returns those of the permissions needed by a scheduled task that the task's session lacks. The
+// session gets a notice that lists them. The caller decides whether to run the task.
 func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, err error) {
 	g.Type = schemas.TypeGate
 	var reply schemas.GateReply
@@ -207,9 +209,10 @@ func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error
 	return s, nil
 }
 
-// Notices calls heard for each notice of a session, one after another, until ctx ends. It begins with
-// the notices that nod kept while nobody listened. If several callers listen to a session, only one of
-// them gets each notice. The notice that a question is shown goes to all of them.
+// Notices calls the function heard for each notice of a session, one after another, until ctx ends.
+// It begins with the notices that nod kept while nobody listened. If several callers listen to a
+// session, each notice goes to only one of them, except that the notice that a question is shown goes
+// to all of them.
 func (c *Client) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
 	return c.asker.Notices(ctx, sessionID, heard)
 }
@@ -231,7 +234,7 @@ func (c *Client) Open() bool { return c.conn.Open() }
 
 // Command returns a request to run a shell command in the current directory.
 func Command(command string) schemas.Request {
-	cwd, _ := os.Getwd()                                                            // without a known directory, rules that depend on it do not apply, and nod asks a person
+	cwd, _ := os.Getwd()                                                            // if the directory is unknown, rules that depend on it do not apply, and nod asks a person
 	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // encoding strings cannot fail
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
@@ -248,9 +251,9 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// OwnSession returns a session name that only this agent uses. For the agent "local" it is name itself,
-// and for any other agent it ends with the agent's name. Agents must not share a default name, because
-// a session belongs to the first agent that uses its name.
+// OwnSession returns a name for a session that only this agent uses. For the agent "local" it returns
+// the given name unchanged, and for any other agent a name that ends with the agent's name. Agents
+// must not share a session name, because a session belongs to the first agent that uses its name.
 func (c *Client) OwnSession(name string) string {
 	if c.agent == "local" {
 		return name
@@ -259,8 +262,9 @@ func (c *Client) OwnSession(name string) string {
 	return own[:min(len(own), 128)]
 }
 
-// complete fills in an empty session, host, project, user and agent's name from this process. A request
-// that names a host gets no project, because this process's directory may not exist on that host.
+// complete fills in the request's session, host, project, user and agent's name from this process, if
+// they are empty. A request that names a host gets no project, because this process's directory may
+// not exist on that host.
 func (c *Client) complete(r schemas.Request) schemas.Request {
 	r.SessionID = cmp.Or(r.SessionID, c.OwnSession("default"))
 	if r.Host == "" {

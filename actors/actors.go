@@ -18,8 +18,8 @@ type System struct {
 	pool goroutinePool
 }
 
-// NewSystem starts an actor system that logs to log. It costs 11 ms and 2.8 MB, so a process
-// that only sends requests should not start an actor system.
+// NewSystem starts an actor system with the given logger. Its start takes 11 ms and 2.8 MB of memory,
+// so a process that only sends requests should not start an actor system.
 func NewSystem(log *slog.Logger) *System {
 	quiet := func(*actor.ActorSystem) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
 	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, pool: newGoroutinePool()}
@@ -28,7 +28,7 @@ func NewSystem(log *slog.Logger) *System {
 // Stop ends the system. The caller must first stop all actors. Further calls do nothing.
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
-// resume is the supervision of every actor. It logs a panic and lets the actor continue with its next
+// resume is the supervisor of every actor. It logs a panic and lets the actor continue with its next
 // message, because a restart would lose the other messages in the actor's mailbox.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
@@ -52,8 +52,8 @@ type Actor struct {
 	gone chan struct{}
 }
 
-// Actor starts an actor that calls receive for each message. If receive panics, the message
-// is lost, the panic is logged, and the actor continues with the next message.
+// Actor starts an actor that calls the function receive for each message. If receive panics, the
+// message is lost, the panic is logged, and the actor continues with the next message.
 func (s *System) Actor(name string, receive func(message any)) *Actor {
 	a := &Actor{sys: s, gone: make(chan struct{})}
 	props := actor.PropsFromFunc(func(c actor.Context) {
@@ -72,8 +72,8 @@ func (s *System) Actor(name string, receive func(message any)) *Actor {
 // Send queues a message. A message that is sent after Stop is lost.
 func (a *Actor) Send(message any) { a.sys.sys.Root.Send(a.pid, message) }
 
-// Stop lets the actor handle the messages that are already queued, and returns once the actor has
-// ended.
+// Stop lets the actor handle the messages that are already queued, and then ends the actor. It
+// returns after that.
 func (a *Actor) Stop() {
 	a.sys.sys.Root.Poison(a.pid)
 	<-a.gone

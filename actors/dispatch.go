@@ -5,15 +5,14 @@ import "time"
 // idleFor is how long a goroutine waits for further work before it ends.
 const idleFor = 10 * time.Second
 
-// goroutinePool runs actors on goroutines, which wait idleFor for more work. A new goroutine for each
-// lane would take a tenth of an engine's time, because most lanes handle only one or two messages and
-// each goroutine must start and grow its stack.
+// goroutinePool runs actors on goroutines, which wait idleFor for more work. To start a goroutine for
+// each lane instead would take a tenth of an engine's processor time, because most lanes handle only
+// one or two messages and each goroutine must start and grow its stack.
 type goroutinePool struct{ work chan func() }
 
 func newGoroutinePool() goroutinePool { return goroutinePool{make(chan func())} }
 
-// Throughput returns the number of messages that an actor handles before other actors get
-// a turn.
+// Throughput returns the number of messages that an actor handles before another actor gets a turn.
 func (w goroutinePool) Throughput() int { return 300 }
 
 // Schedule runs f in a goroutine of the pool. It never blocks: if no goroutine is idle, Schedule

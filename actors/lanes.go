@@ -9,10 +9,10 @@ import (
 
 // Job is one message for a lane.
 type Job interface {
-	// Run does the work. ctx ends early if the time for Lanes.Stop runs out.
+	// Run does the work. If the time for Lanes.Stop runs out, ctx ends early.
 	Run(ctx context.Context)
-	// Failed is called with the panic's value if Run panics. It must reply to a caller that waits for
-	// the job.
+	// Failed is called with the panic's value if Run panics. If a caller waits for the job, Failed must
+	// reply to it.
 	Failed(reason any)
 }
 
@@ -42,7 +42,7 @@ type (
 // maxIdle is the largest number of idle children that a parent keeps.
 const maxIdle = 64
 
-// Lanes starts a set of lanes. name is the name of the set's parent actor.
+// Lanes starts a set of lanes. The parameter name becomes the name of the set's parent actor.
 func (s *System) Lanes(name string) *Lanes {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &Lanes{sys: s, cancel: cancel, gone: make(chan struct{})}
@@ -53,8 +53,8 @@ func (s *System) Lanes(name string) *Lanes {
 	return l
 }
 
-// Send queues a job on the lane of its key. Send never blocks and never refuses a job, so the
-// caller must limit the number of jobs.
+// Send queues a job on the lane of its key. It never blocks and never refuses a job, so the caller
+// must limit the number of jobs.
 func (l *Lanes) Send(key string, j Job) { l.sys.sys.Root.Send(l.pid, submitted{key, j}) }
 
 // Stop waits until every job has run. If ctx ends first, Stop cancels the context of the

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// count is a job that appends n to seen. It panics if another job of the same key runs at the same
-// time. If boom is set, it also panics after its work.
+// count is a job that appends its number to the slice seen. It panics if another job of the same key
+// runs at the same time. If its field boom is set, it also panics after its work.
 type count struct {
 	n    int
 	busy *atomic.Int32
@@ -80,7 +80,8 @@ func TestLanesLoseNothing(t *testing.T) {
 	require.Equal(t, messages, total)
 }
 
-// together is a job that waits until all jobs run. If boom is set, the job panics after the wait.
+// together is a job that waits until all such jobs run at the same time. If its field boom is set,
+// the job panics after the wait.
 type together struct {
 	all  *sync.WaitGroup
 	boom bool
@@ -95,8 +96,8 @@ func (j together) Run(context.Context) {
 }
 func (together) Failed(any) {}
 
-// After many lanes have run at once, maxIdle children stay for later jobs. These children may include
-// some whose job has panicked. Stop ends all children.
+// After many lanes have run at once, maxIdle children stay for later jobs. Even children whose job
+// has panicked may be among them. Stop ends all children.
 func TestLanesKeepSomeChildrenAndEndThemAll(t *testing.T) {
 	l := newLanes(t)
 	actors := func() (n int) {

@@ -38,7 +38,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 				require.Equal(t, first.Subject(), again.Subject())
 				require.NoError(t, again.DoubleAck(t.Context()))
 
-				seen := make(chan string, 600) // one pull fetches fewer prompts than this
+				seen := make(chan string, 600) // this number is larger than the number of prompts that one pull fetches
 				consuming, err := own.Consume(func(m jetstream.Msg) {
 					if m.DoubleAck(context.Background()) == nil {
 						seen <- m.Subject()
@@ -74,7 +74,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 			return tg.CachedInfo().NumWaiting
 		}
 		emptyPull(t, gone, nats.NewInbox())
-		_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // this subscription comes before the pull, because the server ends a pull whose reply subject has no subscriber
+		_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // the test makes this subscription before the pull, because the server ends a pull whose reply subject has no subscriber
 		require.NoError(t, err)
 		require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 		require.NoError(t, gone.Flush())

@@ -36,9 +36,10 @@ const (
 // the error.
 type TokenCheck func(ctx context.Context, agent, token string) (until time.Time, err error)
 
-// AdmitAgents answers the servers' questions about clients without a key, until stop is called. A client
-// whose token passes the check gets the rights of the agent that it names, until its token ends. All
-// other clients without a key are refused. Without AdmitAgents, every client without a key is refused.
+// AdmitAgents answers the servers' questions about clients without a key, until the caller calls the
+// returned function. A client whose token passes the check gets the rights of the agent that the
+// client names, until the token ends. All other clients without a key are refused. Without
+// AdmitAgents, every client without a key is refused.
 func (c *Conn) AdmitAgents(keys roles.AdmitKeys, check TokenCheck) (stop func(), err error) {
 	issuer, err := keys.Issuer.PublicKey()
 	if err != nil {
@@ -75,8 +76,8 @@ type admitter struct {
 	log    *slog.Logger
 }
 
-// answer replies to a server's question about one client. A malformed question gets no reply; the server
-// then refuses the client after roles.AdmitWithin.
+// answer replies to a server's question about one client. It does not reply to a malformed question,
+// and the server then refuses the client after roles.AdmitWithin.
 func (a *admitter) answer(m *nats.Msg) {
 	q, err := a.question(m)
 	if err != nil {
@@ -102,7 +103,7 @@ func (a *admitter) answer(m *nats.Msg) {
 }
 
 // refused logs why a client is refused. The log leaves out the client's name if no agent can have it,
-// because a job may have put its token into the field for the name.
+// because the client's job may have put its token into the field for the name.
 func (a *admitter) refused(agent, host string, reason error) {
 	if !schemas.ValidID(agent) {
 		agent = ""
@@ -134,8 +135,9 @@ func (a *admitter) question(m *nats.Msg) (*jwt.AuthorizationRequestClaims, error
 	return q, nil
 }
 
-// admit checks the token of a client that wants to be the agent id. It returns a signed user for the
-// server, which has the rights of that agent and no others, and the end of the token.
+// admit checks the token of a client that wants to connect as the agent with this id. It returns a
+// signed user for the server, which has the rights of that agent and no others. It also returns the
+// time at which the token ends.
 func (a *admitter) admit(ctx context.Context, q *jwt.AuthorizationRequestClaims, id roles.ID) (user string, until time.Time, err error) {
 	o := q.ConnectOptions
 	switch {
@@ -162,7 +164,8 @@ func (a *admitter) admit(ctx context.Context, q *jwt.AuthorizationRequestClaims,
 	return user, until, err
 }
 
-// reply sends the server the signed user for its client. If user is empty, the reply refuses the client.
+// reply sends the server the signed user for its client. If the parameter user is empty, the reply
+// refuses the client.
 func (a *admitter) reply(m *nats.Msg, q *jwt.AuthorizationRequestClaims, user string) error {
 	r := jwt.NewAuthorizationResponseClaims(q.UserNkey)
 	r.Audience = q.Server.ID

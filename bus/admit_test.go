@@ -105,7 +105,7 @@ func TestAnAgentWithATokenHasTheRightsOfThatAgent(t *testing.T) {
 	again, err := a.join("ada", "ada's token")
 	require.NoError(t, err, "a token is used twice")
 	requireRights(t, again, asAda)
-	for _, id := range everybody() { // a running token service does not change the rights of users with keys
+	for _, id := range everybody() { // a running token service does not change the rights of users that have keys
 		if id != asOwnerStore {
 			requireRights(t, a.as(id), id)
 		}
@@ -229,7 +229,7 @@ func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
 	a := &admitting{guarded: &guarded{t: t, url: servers[0].URL(), keys: keys}, users: users}
 	a.serve(byName)
 	a.url = servers[1].URL()
-	require.Eventually(t, func() bool { // the servers of the cluster need a moment to find each other
+	require.Eventually(t, func() bool { // the servers of the cluster need a moment to find each other after their start
 		_, err := a.join("ada", "ada's token")
 		return err == nil
 	}, 30*time.Second, 10*time.Millisecond)

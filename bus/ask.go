@@ -18,7 +18,7 @@ const (
 	// A pulse asks for the state of at most pulseOf waiting requests, to test whether the server replies.
 	// It also finds decisions that were lost while the servers could not reach each other.
 	pulseOf     = 100
-	reaskSpread = 10 * time.Second // after a reconnect, the Asker asks for the state of all waiting requests within this time
+	reaskSpread = 10 * time.Second // after a reconnect, the Asker asks for the state of every waiting request once within this time
 )
 
 // Asker sends the requests of one agent. It is safe for concurrent use.
@@ -33,7 +33,7 @@ type Asker struct {
 	done    chan struct{}
 }
 
-// NewAsker returns an Asker for agent. The connection must use agent's key.
+// NewAsker returns an Asker for an agent. The connection must use the agent's key.
 func NewAsker(c *Conn, agent string) *Asker {
 	a := &Asker{conn: c, agent: agent, waiting: map[*OpenRequest]struct{}{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	stops := []func(){c.OnReconnect(a.reaskSoon), c.Pulse(a.pulse)}
@@ -60,7 +60,7 @@ type OpenRequest struct {
 
 	asker *Asker
 	unsub func()
-	next  time.Time // when to ask for the request's state again; guarded by asker.mu
+	next  time.Time // the time at which to ask for the request's state again; guarded by asker.mu
 	wait  time.Duration
 
 	once     sync.Once
@@ -69,15 +69,16 @@ type OpenRequest struct {
 	err      error
 }
 
-// Ask sends a request and waits for its one decision, even if the bus or nod restarts meanwhile. If r has
-// no pending_id, Ask makes one. If a request with the same pending_id was sent before, Ask waits for that
-// request's decision. If ctx ends first, Ask withdraws the request and returns the error of ctx. Errors
-// of nod are *schemas.Error.
+// Ask sends a request and waits for its decision, even if the bus or nod restarts meanwhile. If r has
+// no pending_id, Ask makes one. If a request with the same pending_id was sent before, Ask waits for
+// that request's decision. If ctx ends first, Ask withdraws the request and returns the error of ctx.
+// Errors of nod are *schemas.Error.
 func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs is Ask for a request with a pending_id. The pending_id must be new, unless r.Rejoin is set.
+// AskAs sends and waits as Ask does, for a request with a pending_id. The pending_id must be new,
+// unless r.Rejoin is set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -101,7 +102,8 @@ func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs is Submit for a request with a pending_id. The pending_id must be new, unless r.Rejoin is set.
+// SubmitAs sends a request as Submit does. The request must have a pending_id, which must be new
+// unless r.Rejoin is set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }
@@ -250,7 +252,7 @@ func (a *Asker) watch(q *OpenRequest) {
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// The Asker spreads a few requests over less than reaskSpread, 100 ms for each.
+	// For a few requests the Asker uses less time than reaskSpread: 100 ms for each request.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin
@@ -290,8 +292,8 @@ func (a *Asker) reask() {
 	}
 }
 
-// due returns up to MaxAwaited requests for whose state the Asker must ask now. If there is none, due
-// returns the time at which the next request is due.
+// due returns up to MaxAwaited requests for whose state the Asker must ask now. If there are none, it
+// returns the time at which the Asker must ask next.
 func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -331,8 +333,8 @@ func (a *Asker) pulse(ctx context.Context) error {
 	return a.askAbout(ctx, some)
 }
 
-// ask asks an engine for the state of the requests in due. If no reply comes, they are due again within
-// about reaskSpread.
+// ask asks an engine for the state of these requests. If no reply comes, the Asker asks for their
+// state again within about reaskSpread.
 func (a *Asker) ask(due []*OpenRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
@@ -370,8 +372,8 @@ func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 	return nil
 }
 
-// isOver reports whether the error e means that the request will get no decision, because nod no longer
-// has the request, or because an identical call has used its approval.
+// isOver reports whether an engine's error means that the request will get no decision. This is so if
+// nod no longer has the request, or if an identical call has used the request's approval.
 func isOver(e *schemas.Error) bool {
 	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

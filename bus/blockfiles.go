@@ -46,8 +46,8 @@ type blockFiles struct {
 	dir                     string
 	named                   time.Time // the directory's modification time, as read before the last sync of dir
 
-	writes  sync.Mutex // guards pending and forced; locked before the store's mutex
-	pending uint64     // the bytes of those messages in flight that replace older messages
+	writes  sync.Mutex // guards the fields pending and forced; locked before the store's mutex
+	pending uint64     // the bytes of those messages that replace older messages and that the server may still store
 	forced  int        // the server syncs each message while this is not 0
 }
 
@@ -85,8 +85,8 @@ func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blo
 	return b, b.syncNames(storeDir)
 }
 
-// lockedEntry returns the value under key in the map with this name, a field of the struct that v points
-// to. It reads the map under the struct's lock mu.
+// lockedEntry returns the value under a key of a map. The map is the field with this name in the
+// struct to which v points. lockedEntry reads the map under the struct's lock mu.
 func lockedEntry(v reflect.Value, name, key string) reflect.Value {
 	mu := value(field(v.Elem(), "mu")).Addr().Interface().(*sync.RWMutex)
 	mu.RLock()
@@ -130,7 +130,7 @@ func (b *blockFiles) sync() error {
 		if b.stopping() {
 			return errStreamStopped
 		}
-		if b.syncOnFlush.Load() { // if the server has reset the flags before the flush, the flush has synced nothing
+		if b.syncOnFlush.Load() { // if the server has reset the flags before the flush, the flush has synced nothing and is repeated
 			return b.syncNewNames()
 		}
 	}
@@ -142,9 +142,9 @@ func (b *blockFiles) stopping() bool {
 	return *b.closing
 }
 
-// setFlags leaves the syncs to FlushAllPending, unless messages must be synced one by one. It sets
-// syncOnFlush before it clears syncAlways, so that at least one of the two flags is set for every
-// message.
+// setFlags sets the flags so that only FlushAllPending syncs messages, unless messages must be synced
+// one by one. It sets syncOnFlush before it clears syncAlways, so that at least one of the two flags
+// is set for every message.
 func (b *blockFiles) setFlags() {
 	b.writes.Lock()
 	defer b.writes.Unlock()
@@ -164,16 +164,16 @@ func (b *blockFiles) setFlagsLocked() {
 
 const (
 	// inLastBlock counts the last 1/blockMargin of the newest block as full, because other messages may
-	// fill that part before the message is written.
+	// fill that part before the server writes the caller's message.
 	blockMargin = 4
 	// lateWrite is how long after a write with an unknown outcome the server may still store the
 	// message.
 	lateWrite = time.Minute
 )
 
-// replacing prepares for a new message that replaces the message at revision. The server syncs the new
-// message immediately, unless the newest block contains the old message and has room for the new one. The
-// caller sends the new message and then calls sent.
+// replacing prepares for a new message that replaces the message at the given revision. The server
+// syncs the new message immediately, unless the newest block contains the old message and has room
+// for the new one. The caller sends the new message and then calls the returned function sent.
 func (b *blockFiles) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	b.writes.Lock()
 	defer b.writes.Unlock()
@@ -208,8 +208,8 @@ func (b *blockFiles) unforce() {
 	b.setFlagsLocked()
 }
 
-// inLastBlock reports whether the newest block contains the message at revision and has room
-// for size more bytes.
+// inLastBlock reports whether the newest block contains the message at the given revision and has
+// room for size more bytes.
 func (b *blockFiles) inLastBlock(revision, size uint64) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -260,8 +260,8 @@ func (b *blockFiles) syncNames(storeDir string) error {
 	}
 }
 
-// syncTree syncs all files and directories under dir. A killed process may have left data that other
-// processes can read although the data is not on disk yet.
+// syncTree syncs all files and directories under dir. This is needed because a killed process may
+// have left data that other processes can read although it is not on disk yet.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {

@@ -127,8 +127,8 @@ func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
 	require.False(t, files.syncAlways.Load())
 }
 
-// A store that is stopping reports success without a sync. Its callers that wait for a sync must get an
-// error.
+// A store that is stopping reports success without a sync. Callers that wait for a sync of that store
+// must get an error.
 func TestASyncOfAStoppedStreamFails(t *testing.T) {
 	t.Parallel()
 	s, store := startForBlocks(t)
@@ -155,7 +155,8 @@ func TestAStreamThatOpensWhileTheServerCloses(t *testing.T) {
 	require.ErrorIs(t, s.syncs.of(store.Log.name).wait(t.Context(), 1), errServerClosed)
 }
 
-// If the server's log reports a failed disk, the channel Failed gets an error; see also test/power.
+// If the server's log reports a failed disk, the channel that Failed returns gets an error; see also
+// test/power.
 func TestTheServersMessagesAboutItsDiskAreReported(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{

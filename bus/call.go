@@ -29,14 +29,14 @@ type Reply struct {
 // Into decodes the reply into v, which must be of the reply's type.
 func (r Reply) Into(v any) error { return schemas.Load(r.data, v) }
 
-// Call sends v to subject and waits for the reply. If no reply comes, or the reply is UNAVAILABLE, Call
-// tries again with backoff until ctx ends. Errors of the receiver are *schemas.Error. Every call must be
-// safe to repeat, because the receiver may get it more than once.
+// Call sends v to a subject and waits for the reply. If no reply comes, or the reply is UNAVAILABLE,
+// Call tries again with backoff until ctx ends. Errors of the receiver are *schemas.Error. Every call
+// must be safe to repeat, because the receiver may get it more than once.
 func (c *Conn) Call(ctx context.Context, subject string, v any) (Reply, error) {
 	return c.call(ctx, subject, func(int) any { return v })
 }
 
-// CallInto calls Call and decodes the reply into out.
+// CallInto makes a call as Call does, and decodes the reply into out.
 func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	r, err := c.Call(ctx, subject, v)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	return r.Into(out)
 }
 
-// call is Call with a new message for each try. The first try is number 0.
+// call does the work of Call, and makes a new message for each try. The first try is number 0.
 func (c *Conn) call(ctx context.Context, subject string, message func(try int) any) (Reply, error) {
 	var last error
 	for try := 0; ; try++ {
@@ -72,7 +72,7 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
 	msg, err := c.exchange(ctx, subject, data)
-	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes can lengthen a message beyond the server's limit, although each field keeps its own limit
+	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes can lengthen a message beyond the server's limit, although each field keeps to its own limit
 		return Reply{}, schemas.Errorf(schemas.CodeValidation, "the message takes %d bytes and the server accepts %d: shorten it", len(data), c.nc.MaxPayload())
 	}
 	if err != nil {
@@ -110,8 +110,8 @@ func isTransient(err error) bool {
 		!errors.Is(err, nats.ErrBadSubject) && !errors.Is(err, context.Canceled)
 }
 
-// unavailable returns the error of a call whose context has ended. The argument last is the error of the
-// call's last try.
+// unavailable returns the error of a call whose context has ended. The parameter last is the error of
+// the call's last try.
 func unavailable(ctx context.Context, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -139,8 +139,8 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// retryOperation is Retry with the operation's name in the error. If ctx ends before the result is known,
-// the error is ErrUnknown.
+// retryOperation calls f as Retry does, and puts the operation's name into the error. If ctx ends
+// before the result is known, the error is ErrUnknown.
 func retryOperation(ctx context.Context, operation string, f func(context.Context) error) error {
 	err := Retry(ctx, f)
 	switch {
@@ -152,8 +152,8 @@ func retryOperation(ctx context.Context, operation string, f func(context.Contex
 	return fmt.Errorf("%s: %w (%v)", operation, ErrUnknown, err)
 }
 
-// pause waits before the next try, longer after each try, and with jitter. If ctx ends first, pause
-// returns the error of ctx.
+// pause waits before the next try. The wait is longer after each try, and partly random. If ctx ends
+// first, pause returns the error of ctx.
 func pause(ctx context.Context, try int) error {
 	d := min(backoffMin<<min(try, 10), backoffMax)
 	d = d/2 + rand.N(d)

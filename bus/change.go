@@ -16,10 +16,10 @@ type Edit struct {
 	Remove bool
 }
 
-// Change changes the value of a key by compare-and-set. The function edit gets the stored value. If there
-// is none, edit gets a zero value, and found is false. After a conflict, Change reads the value and calls
-// edit again, until ctx ends. Change returns the value as edit has left it, with its revision, or the
-// error of edit.
+// Change changes the value of a key by compare-and-set. The function edit gets the stored value. If
+// there is none, edit gets a zero value, and its argument found is false. After a conflict, Change
+// reads the value and calls edit again, until ctx ends. Change returns the value as edit has left it,
+// with its revision, or the error of edit.
 func Change[T any](ctx context.Context, b *Bucket, key string, edit func(v *T, found bool) (Edit, error)) (T, uint64, error) {
 	for {
 		var v T

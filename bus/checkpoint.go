@@ -54,7 +54,7 @@ func (s *Store) writeCheckpoints(ctx context.Context, sign logchain.Signer) erro
 		return err
 	}
 	first, last := max(w.before.Last+1, info.State.FirstSeq), info.State.LastSeq
-	if last < first || first == last && last == w.revision { // the newest entry is a checkpoint, and nothing else is new
+	if last < first || first == last && last == w.revision { // the newest entry is a checkpoint, so there are no new entries to cover
 		return nil
 	}
 	w.first, w.now = first, info.TimeStamp

@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// logged is a server with a log, and the public key with which its engine signs.
+// logged is a server with a log, and the public half of the key with which the server's engine signs.
 type logged struct {
 	t      *testing.T
 	store  *bus.Store
@@ -102,7 +102,7 @@ func TestCheckpointsCoverTheLog(t *testing.T) {
 	require.Len(t, r.Checkpoints, 5, "one for these, and none for itself")
 	require.Equal(t, 1, r.Open)
 
-	// The log drops its oldest entries, both those with a checkpoint and those without.
+	// The log drops its oldest entries, whether or not a checkpoint covers them.
 	l.happens(50)
 	require.NoError(t, l.store.Log.Retain(t.Context(), time.Hour, 8<<10))
 	l.happens(1)

@@ -11,15 +11,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// confirmedKey prefixes the keys that Confirm writes.
+// confirmedKey is the prefix of the keys that Confirm writes.
 const confirmedKey = "confirmed."
 
-// Confirm returns nil if a majority of the servers confirms, after the call, that key is at revision. It
-// returns ErrMoved if key is at another revision. A read cannot prove this, because a former leader that
-// was suspended during an election still answers reads, with old values. Confirm therefore stores a
-// message in the same stream on the condition that the key is unchanged, which only the current leader
-// can do. Concurrent calls for the same key and revision share one write. In a bucket with a single
-// replica, Confirm only reads.
+// Confirm returns nil if a majority of the servers confirms, after the call, that the key is at the
+// given revision. It returns ErrMoved if the key is at another revision. A read cannot prove the
+// revision, because a former leader that was suspended during an election still answers reads, with
+// old values. Confirm therefore stores a message in the same stream on the condition that the key is
+// unchanged, which only the current leader can do. Concurrent calls for the same key and revision
+// share one write. In a bucket with a single replica, Confirm only reads.
 func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error {
 	if b.stream.CachedInfo().Config.Replicas <= 1 {
 		now, err := b.get(ctx, key)
@@ -36,8 +36,8 @@ func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error
 	})
 }
 
-// writeIf stores an empty message under another key. The server accepts the message only if key is at
-// revision; otherwise the error is ErrMoved.
+// writeIf stores an empty message under a key of its own. The server accepts the message only if the
+// given key is at the given revision. Otherwise the error is ErrMoved.
 func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error {
 	msg := nats.NewMsg(b.prefix + confirmedKey + b.confirms.id)
 	ttl(msg.Header, time.Hour)
@@ -46,7 +46,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 		switch {
 		case err == nil:
 			return nil
-		case isConflict(err): // either key is at another revision, or another write to key is in progress
+		case isConflict(err): // either the key is at another revision, or another write to the key is in progress
 			now, rerr := b.get(ctx, key)
 			if rerr != nil && !errors.Is(rerr, ErrNotFound) {
 				return rerr
@@ -98,8 +98,8 @@ func (s *actionGroup) do(ctx context.Context, key string, f func(context.Context
 	}
 }
 
-// run calls f once the previous action for the key has ended. A caller that comes after f has begun waits
-// for the next action.
+// run calls f after the previous action for the key has ended. If a caller comes while f runs, it
+// waits for the next action.
 func (s *actionGroup) run(key string, a, before *action, f func(context.Context) error) {
 	if before != nil {
 		<-before.done

@@ -29,8 +29,8 @@ type Options struct {
 	// Creds is a file with an nkey seed or with NATS credentials. It is empty for a server without
 	// authentication.
 	Creds string
-	// TokenFile is a file with an OIDC token, which replaces Creds. The token service admits the client
-	// by this token, as the agent with the name Agent.
+	// TokenFile is a file with an OIDC token, which replaces Creds. By this token the token service
+	// admits the client as the agent that the field Agent names.
 	TokenFile string
 	Agent     string
 	// Inbox is the inbox prefix of the client's role. A role's key may subscribe to no other inbox.
@@ -42,11 +42,11 @@ type Options struct {
 	Wait time.Duration
 	Log  *slog.Logger
 
-	// follow is a data directory or empty. If it is set, the connection reads the server's address from
-	// run.json in that directory at each connect and reconnect.
+	// follow is the path of a data directory, or empty. If it is set, the connection reads the server's
+	// address from run.json in that directory at each connect and reconnect.
 	follow string
-	// trust returns the certificates, in PEM, of the server's own certificate authority. It returns
-	// nothing if the server has no authority of its own.
+	// trust returns the certificates, in PEM, of the server's own certificate authority. It returns an
+	// empty result if the server has no authority of its own.
 	trust func() ([]byte, error)
 }
 
@@ -105,7 +105,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // while its configuration changes, a server may refuse a valid key for a moment
+		nats.IgnoreAuthErrorAbort(), // while a server's configuration changes, the server may refuse a valid key for a moment
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond),
 		nats.PingInterval(pingEvery),
@@ -247,7 +247,8 @@ func Address(url string) string {
 	return strings.Join(urls, ",")
 }
 
-// OnReconnect calls f after every reconnect, in a new goroutine, until stop is called.
+// OnReconnect calls f after every reconnect, in a new goroutine, until the caller calls the returned
+// function.
 func (c *Conn) OnReconnect(f func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,16 +279,17 @@ func (c *Conn) URL() string { return c.nc.ConnectedUrlRedacted() }
 // requests.
 func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 
-// Publish sends v to subject. A nil error does not mean that v was delivered.
+// Publish sends v to a subject. A nil error does not mean that a receiver got v.
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
 
-// PublishTraced is Publish that also sends the trace of ctx, if there is one, in the message's headers.
+// PublishTraced publishes v as Publish does. It also sends the trace of ctx, if there is one, in the
+// message's headers.
 func (c *Conn) PublishTraced(ctx context.Context, subject string, v any) error {
 	return c.publish(subject, v, traceHeader(ctx, nil))
 }
 
-// PublishVersion publishes one version of a record. The version is also in a header, so that a receiver
-// with a newer version need not decode the message.
+// PublishVersion publishes one version of a record. The version is also in a header, so that a
+// receiver that already has a newer version need not decode the message.
 func (c *Conn) PublishVersion(subject string, v any, key string, revision uint64) error {
 	return c.publish(subject, v, nats.Header{nats.MsgIdHdr: {key + "." + strconv.FormatUint(revision, 10)}})
 }
@@ -317,8 +319,8 @@ func message(m *nats.Msg) Message {
 	return Message{Subject: m.Subject, Data: m.Data, Revision: revision}
 }
 
-// Subscribe calls handle for every message on subject, one after another, until stop is
-// called.
+// Subscribe calls the function handle for every message on a subject, one message after another,
+// until the caller calls the returned function.
 func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err error) {
 	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) { handle(message(m)) })
 	if err != nil {

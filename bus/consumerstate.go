@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// stateName is the file with a consumer's position: which messages are acknowledged and which are
-// delivered but not acknowledged.
+// stateName is the name of the file with a consumer's position. The position tells which messages are
+// acknowledged, and which are delivered but not acknowledged.
 const stateName = "o.dat"
 
 // dropDamagedState removes the position file of the consumer in dir if a power cut has damaged it. The
@@ -54,10 +54,10 @@ func intactState(data []byte) bool {
 	r.skip(4) // the sequences up to which messages are acknowledged and delivered
 	unacknowledged := r.next()
 	if unacknowledged > 0 {
-		r.skip(1) // the time to which the entries' times are relative
+		r.skip(1) // the time to which the times in the entries are relative
 	}
 	for ; unacknowledged > 0 && !r.bad; unacknowledged-- {
-		if r.next() == 0 { // an entry begins with its distance to the last acknowledged message, which is never 0
+		if r.next() == 0 { // an entry begins with the distance of its message from the last acknowledged message, which is never 0
 			return false
 		}
 		r.skip(2)
@@ -68,7 +68,8 @@ func intactState(data []byte) bool {
 	return !r.bad && len(r.rest) == 0
 }
 
-// varints reads numbers of variable length. It sets bad if a number is missing or malformed.
+// varints reads numbers of variable length. It sets its field bad if a number is missing or
+// malformed.
 type varints struct {
 	rest []byte
 	bad  bool

@@ -27,13 +27,14 @@ import (
 type description struct {
 	dir string
 	key string // the key with which the checksum is computed
-	// fresh makes a new description from nod's own configuration.
+	// fresh makes a new description from the configuration that nod gives the stream or consumer.
 	fresh func() (any, error)
 }
 
 // repairStores rewrites the damaged descriptions of nod's streams and consumers, removes damaged
-// positions of consumers, and keeps all messages. An engine then applies the settings that nod's own
-// configuration does not contain, such as the limits of the log. The server must not run.
+// positions of consumers, and keeps all messages. The rewritten descriptions lack settings that an
+// engine applies later, such as the limits of the log. No server may run on the directory during the
+// call.
 func repairStores(storeDir string, log *slog.Logger) error {
 	root := filepath.Join(storeDir, "jetstream")
 	for _, config := range storeConfigs(1) {
@@ -62,7 +63,7 @@ func repairStream(dir string, config jetstream.StreamConfig, log *slog.Logger) e
 	return nil
 }
 
-// storeConfigs returns nod's own configurations of all its streams, for this number of replicas.
+// storeConfigs returns the configurations that nod gives its streams, for this number of replicas.
 func storeConfigs(replicas int) []jetstream.StreamConfig {
 	configs := []jetstream.StreamConfig{recordsConfig(replicas), replicated(logConfig(), replicas), promptsConfig(replicas)}
 	for _, b := range new(Store).buckets() {
@@ -71,8 +72,8 @@ func storeConfigs(replicas int) []jetstream.StreamConfig {
 	return configs
 }
 
-// consumerConfig returns the configuration of a durable consumer of nod. Its AckWait is provisional,
-// because an engine that opens the consumer sets its own.
+// consumerConfig returns the configuration of a durable consumer of nod. The AckWait in it is
+// provisional, because each engine that opens the consumer sets the engine's own AckWait.
 func consumerConfig(stream, consumer string) (config jetstream.ConsumerConfig, ok bool) {
 	const ackWait = 30 * time.Second
 	outbox, clock := outboxConfig(ackWait), clockConfig(ackWait)
@@ -166,8 +167,8 @@ func (d description) sum(data []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// replaceFile replaces a whole file durably. The temporary file has the name that the server uses for its
-// own, so that the next write overwrites a temporary file that a crash has left.
+// replaceFile replaces a whole file durably. It uses the name of the server's temporary files for its
+// own temporary file, so that the next write overwrites a file that a crash has left.
 func replaceFile(path string, data []byte) error {
 	tmp, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

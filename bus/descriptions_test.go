@@ -36,7 +36,7 @@ func (d *described) start() {
 	var err error
 	d.server, err = bus.Embed(d.t.Context(), bus.EmbedOptions{DataDir: d.dir, Users: users, Log: log})
 	require.NoError(d.t, err)
-	d.t.Cleanup(func() { _ = d.server.Close() }) // the method stop may have closed the server already
+	d.t.Cleanup(func() { _ = d.server.Close() }) // the function stop may have closed the server already
 	d.conn, err = bus.Connect(d.t.Context(), bus.Options{URL: d.server.URL(), Server: d.server, Creds: keys.Path(asEngineStore), Inbox: asEngineStore.InboxPrefix(), Log: quiet()})
 	require.NoError(d.t, err)
 	d.t.Cleanup(d.conn.Close)
@@ -62,7 +62,7 @@ func (d *described) open() *bus.Store {
 	return store
 }
 
-// fill stores two records, and acknowledges their messages in the outbox.
+// fill stores two records, and acknowledges the messages about them in the outbox.
 func (d *described) fill() {
 	store := d.open()
 	for _, id := range []string{"1", "2"} {

@@ -21,8 +21,8 @@ func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string)
 }
 
 // HostResolved reports that the host went on without waiting for the decisions of some requests. nod
-// withdraws those that are pending, and stores an aftermath with those that are decided. HostResolved
-// returns the ids of the requests that nod changed.
+// withdraws those that are pending, and adds to the record of each decided one an aftermath, which
+// tells people that the host went on. HostResolved returns the ids of the requests that nod changed.
 func (a *Asker) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	p.Type = schemas.TypeHostResolved
 	var reply schemas.HostResolvedReply

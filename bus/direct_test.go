@@ -21,7 +21,7 @@ import (
 var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings"}
 
 // The server of a bucket with one replica answers direct reads. With several replicas only the leader
-// answers reads, also those of clients that opened the store while the bucket had one replica.
+// answers reads, even the reads of clients that opened the store while the bucket had one replica.
 func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	servers := embeds(t, members(t, 3)...)
@@ -68,7 +68,7 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	require.False(t, direct("permission_log"), "observers read it, who may do no more")
 	reads(before, "of one")
 
-	for _, name := range buckets { // an operator adds replicas in this way when one machine is not enough
+	for _, name := range buckets { // adds replicas as an operator does when one machine is not enough
 		stream, err := js.Stream(ctx, name)
 		require.NoError(t, err)
 		config := stream.CachedInfo().Config
@@ -93,7 +93,7 @@ func TestOpeningAStoreWaitsForServers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	all := members(t, 3)
-	for i := range all[:2] { // the first two servers do not know of the third
+	for i := range all[:2] { // the first two servers do not know of the third, so they start without it
 		all[i].Routes = all[i].Routes[:2]
 	}
 	servers, log := embeds(t, all[:2]...), &testlog.Buffer{}
@@ -115,7 +115,7 @@ func TestOpeningAStoreWaitsForServers(t *testing.T) {
 	require.NoError(t, <-opened)
 }
 
-// A program that only reads can open a store without a change to the server.
+// A program that only reads can open a store, and changes nothing on the server.
 func TestAnExistingStoreStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})

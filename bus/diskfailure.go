@@ -8,9 +8,9 @@ import (
 
 // diskFailure receives the disk failures of an embedded server and passes on the first of them.
 type diskFailure struct {
-	room    *diskRoom  // frees its reserve after a failure for lack of room
+	room    *diskRoom  // frees its reserve of disk room if the failure is a lack of room
 	dir     string     // the directory of the server's files
-	durable bool       // the server confirms a write only once the write is on disk
+	durable bool       // whether the server confirms a write only once the write is on disk
 	failed  chan error // gets the first failure
 }
 
@@ -18,7 +18,8 @@ func newDiskFailure(dir string, room *diskRoom, o EmbedOptions) *diskFailure {
 	return &diskFailure{room: room, dir: dir, durable: o.SyncInterval <= 0, failed: make(chan error, 1)}
 }
 
-// report passes err on, with the fix, unless another failure was reported before.
+// report passes on the first failure that it gets, with a text that names the fix, and ignores later
+// failures.
 func (f *diskFailure) report(err error) {
 	fix := "check the disk"
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -31,6 +32,6 @@ func (f *diskFailure) report(err error) {
 	}
 	select {
 	case f.failed <- err:
-	default: // another failure was reported before
+	default: // an earlier failure was passed on
 	}
 }

@@ -40,7 +40,7 @@ const (
 // measure the free room, look always returns nil.
 type diskRoom struct {
 	dir      string
-	size     uint64 // the reserve's size, and the free room below which no request is accepted
+	size     uint64 // the reserve's size, which is also the free room below which no request is accepted
 	log      *slog.Logger
 	measure  func(dir string) (free, total uint64, err error)
 	allocate func(path string, size uint64) error
@@ -52,7 +52,7 @@ type diskRoom struct {
 	low     *lowDisk // why no new request is accepted; nil if requests are accepted
 
 	watch sync.WaitGroup
-	stop  context.CancelFunc // ends the checks that the method start has begun
+	stop  context.CancelFunc // ends the checks that the method start began
 }
 
 // newDiskRoom allocates the reserve of a data directory, or takes over the reserve of an earlier server.
@@ -74,8 +74,8 @@ func newDiskRoom(dir string, log *slog.Logger) *diskRoom {
 
 func (r *diskRoom) path() string { return filepath.Join(r.dir, reserveName) }
 
-// look returns why no new request can be accepted, or nil. Each write calls look first, because look
-// frees the reserve if the disk is full.
+// look returns an error if no new request can be accepted, and else nil. Each write calls look first,
+// because look frees the reserve if the disk is full.
 func (r *diskRoom) look() *lowDisk {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,9 +85,10 @@ func (r *diskRoom) look() *lowDisk {
 	return r.low
 }
 
-// update measures the disk, and removes or allocates the reserve. A refusal of requests ends only when a
-// quarter of the reserve more is free than at its beginning, so that refusals do not alternate. The
-// caller holds mu, unless no other goroutine knows r.
+// update measures the disk, and removes or allocates the reserve. If requests are refused, update
+// accepts them again only if the free room exceeds the limit by a quarter of the reserve, so that
+// refusal and acceptance do not alternate quickly. The caller holds mu, unless no other goroutine
+// knows r.
 func (r *diskRoom) update() {
 	r.checked = time.Now()
 	if r.size == 0 {
@@ -152,10 +153,10 @@ func (r *diskRoom) report(now lowDisk) {
 	}
 }
 
-// giveUp removes the reserve after a failed write, because the next server on this directory needs the
-// room to start.
+// giveUp removes the reserve after a failed write, because the next server on the data directory
+// needs the room to start.
 func (r *diskRoom) giveUp() {
-	if r == nil { // a test of diskFailure has no diskRoom
+	if r == nil { // some tests use a diskFailure without a diskRoom
 		return
 	}
 	r.mu.Lock()
@@ -196,7 +197,7 @@ func (r *diskRoom) close() {
 // lowDisk is the ErrFull of an embedded server, with the reason.
 type lowDisk struct {
 	free, needed uint64
-	failed       error // why the reserve could not be allocated, although the disk has room
+	failed       error // why the reserve could not be allocated even though the disk has room
 }
 
 func (e *lowDisk) Error() string {
@@ -208,8 +209,8 @@ func (e *lowDisk) Error() string {
 
 func (e *lowDisk) Is(target error) bool { return target == ErrFull }
 
-// Room returns an ErrFull if the stores can take no new request, and else nil. For stores of a server in
-// another process Room returns nil; such a server refuses the write itself.
+// Room returns an ErrFull if the stores can take no new request, and else nil. If the server is in
+// another process, Room returns nil, because such a server refuses the write itself.
 func (s *Store) Room() error {
 	if s.conn.server == nil {
 		return nil

@@ -73,7 +73,7 @@ func TestTheReserveIsGivenUpAndTakenBack(t *testing.T) {
 	assert.True(t, d.reserved())
 }
 
-// A server that starts on a full disk uses the room of an earlier server's reserve.
+// A server that starts on a full disk removes an earlier server's reserve and uses its room.
 func TestAStartOnAFullDiskUsesTheReserve(t *testing.T) {
 	t.Parallel()
 	d := newFakeDisk(t, 0)

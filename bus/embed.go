@@ -34,9 +34,9 @@ type EmbedOptions struct {
 	// Port is the listening port. If it is 0 or taken, the server listens on any free port.
 	Port int
 	// SyncInterval is the longest time between the acknowledgement of a write and its sync to disk, or
-	// one of the values SyncGroup and SyncAlways. With SyncGroup, engines of other processes cannot use
-	// the stores. Without Users, the server could not refuse such engines, and SyncGroup means
-	// SyncAlways.
+	// one of the two values SyncGroup and SyncAlways. With SyncGroup, engines of other processes cannot
+	// use the stores. Without Users the server could not refuse such engines, so SyncGroup then has the
+	// effect of SyncAlways.
 	SyncInterval time.Duration
 	// BeforeSync is for tests. If it is set, it is called before each sync of a stream with SyncGroup. If
 	// BeforeSync returns an error, the sync fails.
@@ -75,8 +75,7 @@ type Server struct {
 	syncs *streamSyncs // nil unless the server groups syncs (SyncGroup)
 	room  *diskRoom
 
-	// These are the options and the TLS configuration of the server's start, and the current users, which
-	// SetUsers changes.
+	// The options and the TLS configuration are those of the server's start. SetUsers changes users.
 	started    EmbedOptions
 	tls        *tls.Config
 	tlsTimeout float64
@@ -84,9 +83,9 @@ type Server struct {
 	users      []roles.User
 }
 
-// Embed starts a server and returns it once it accepts connections. ctx bounds only the start. The error
-// has one line; it says, for example, that the data directory is in use or not writable. After an error,
-// there is neither a server nor a lock.
+// Embed starts a server and returns it once it accepts connections. The context bounds only the
+// start. The error has one line, which says, for example, that the data directory is in use or not
+// writable. After an error, there is neither a server nor a lock.
 func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
 	if i, err := readInvitation(o.DataDir); err != nil {
@@ -124,8 +123,8 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	if o.groupsSyncs() {
 		s.syncs = newStreamSyncs(ns, storeDir, disk, o)
 	}
-	// If the lock had no reference, the garbage collector would close and release it. This goroutine
-	// keeps a reference while the server runs, even if the caller drops s.
+	// Without a reference to the lock, the garbage collector would close the lock's file and so release
+	// it. This goroutine keeps a reference while the server runs, even if the caller drops s.
 	go func() {
 		ns.WaitForShutdown()
 		runtime.KeepAlive(lock)
@@ -171,8 +170,8 @@ func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*ser
 	return ns, opts, nil
 }
 
-// listening waits until a started server accepts connections. If the server cannot listen, the reason is
-// only in its log; natsLog passes it to the channel fatal.
+// listening waits until a started server accepts connections. If the server cannot listen, the reason
+// is only in the server's log. natsLog passes the reason to the channel fatal.
 func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -190,8 +189,8 @@ func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error
 	}
 }
 
-// serverOptions returns the server's options. The server asks the users admitting about clients without a
-// key.
+// serverOptions returns the server's options. The parameter admitting lists the users whom the server
+// asks about clients without a key.
 func (o EmbedOptions) serverOptions(admitting []roles.User) (*server.Options, error) {
 	dir, err := filepath.Abs(filepath.Join(o.DataDir, storeName))
 	if err != nil {
@@ -221,14 +220,15 @@ func (o EmbedOptions) serverOptions(admitting []roles.User) (*server.Options, er
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}
 	if _, total, err := diskSpace(o.DataDir); err == nil {
-		opts.JetStreamMaxStore = int64(total) // the server's default is a share of the room that is free at the start; after a start on a full disk this limit would stay too low
+		opts.JetStreamMaxStore = int64(total) // the server's default limit is a share of the room that is free at its start, and so would stay too low after a start on a full disk
 	}
 	return opts, nil
 }
 
-// freePort returns port if it is free. If it is taken or 0, freePort returns the value that makes the
-// server take any free port. It fails if the address is not this machine's, or if this user may not use
-// the port. If another process takes the port before the server listens, the start fails.
+// freePort returns the given port if it is free. If the port is taken or 0, freePort returns the
+// value that makes the server take any free port. It fails if the address to listen on is not this
+// machine's, or if this user may not use the port. If another process takes the port before the
+// server listens, the start fails.
 func freePort(host string, port int) (int, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)
@@ -260,7 +260,7 @@ func dialURL(at *net.TCPAddr) string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
 }
 
-// InProcess returns an option for nats.Connect that connects without a socket, whatever URL is given.
+// InProcess returns an option for nats.Connect that connects without a socket and ignores the URL.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
 // Failed returns a channel that gets an error if a write or a sync to disk has failed. The server then

@@ -99,7 +99,8 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 	require.NoError(t, preferred.Close())
 }
 
-// Embed takes another port if the port is taken. It fails if the address belongs to another machine.
+// Embed takes another port if the requested port is taken. It fails if the address belongs to another
+// machine.
 func TestEmbedRefusesAnAddressOfAnotherMachine(t *testing.T) {
 	t.Parallel()
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
@@ -166,7 +167,7 @@ func withoutRunFile(t *testing.T) string {
 	return dir
 }
 
-// The server's log quotes input that the server cannot parse. nod's log must not contain these quotes,
+// The server's log quotes input that the server cannot parse. nod's log must not contain such quotes,
 // because the input may be a payload.
 func TestServerLogContainsNoPayload(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // many tests run at a time, because they mostly wait
+	_ = flag.Set("test.parallel", "8") // many of these tests run at the same time, because they mostly wait
 	os.Exit(m.Run())
 }
 
@@ -40,8 +40,8 @@ var (
 	asWeb         = roles.ConnectorID(roles.Web)
 	asTg          = roles.ConnectorID("tg")
 	asWa          = roles.ConnectorID("wa")
-	asAda         = roles.AgentID("ada") // in attacks, ada is the attacker
-	asBob         = roles.AgentID("bob") // in attacks, bob is attacked
+	asAda         = roles.AgentID("ada") // in tests of attacks, ada is the attacker
+	asBob         = roles.AgentID("bob") // in tests of attacks, bob is attacked
 )
 
 func everybody() []roles.ID {
@@ -64,7 +64,8 @@ func startGuarded(t *testing.T) *guarded {
 	return g
 }
 
-// embedGuarded is startGuarded with more keys. It also returns the server and the server's users.
+// embedGuarded starts a server as startGuarded does, with more keys. It also returns the server and
+// the server's users.
 func embedGuarded(t *testing.T, more ...roles.ID) (*guarded, *bus.Server, []roles.User) {
 	t.Helper()
 	dir := t.TempDir()
@@ -186,8 +187,8 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 	return keys, users
 }
 
-// The method as connects with the key of id. If a call violates the rights of id, the connection's
-// LastError says so.
+// The method as connects with the key of id. If a call violates the rights of that key, the
+// connection's LastError says so.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
 	var key nats.Option
@@ -234,10 +235,10 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 
 var refusalText = regexp.MustCompile(`Violation for (Publish|Subscription) to "([^"]*)"`)
 
-// rightsOf publishes and subscribes to all these subjects, closes nc, and returns those that the server
-// accepted. For most subjects it waits for the refusals only once, which is much cheaper than mayPublish
-// for each of them. Subjects that begin with mapped are tried one by one: the account maps them, and a
-// refusal names the subject to which the server has mapped them.
+// rightsOf publishes to some subjects and subscribes to others, closes nc, and returns the subjects
+// that the server accepted. For most subjects it waits for the refusals only once, which is much
+// cheaper than mayPublish for each of them. Subjects that begin with the string mapped are tried one
+// by one, because the account maps them to other subjects and a refusal names only the other subject.
 func rightsOf(t *testing.T, nc *nats.Conn, mapped string, publishes, subscribes []string) (pub, sub []string) {
 	t.Helper()
 	refused := map[string]bool{}   // the keys are a verb and a subject

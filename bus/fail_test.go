@@ -38,7 +38,7 @@ func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 	}
 }
 
-// electing is a stream whose first two calls find no leader.
+// electing is a stream that is still electing its leader: its first two calls find no leader.
 type electing struct {
 	jetstream.Stream
 	calls int

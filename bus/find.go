@@ -59,16 +59,17 @@ func DataHome() (string, error) {
 	return filepath.Join(home, ".local", "share", "nod"), nil
 }
 
-// Join connects to the bus at p as id. If p.URL is set, Join connects to that address with p.Creds.
-// Otherwise, if p.DataDir contains an invitation, Join connects to the nod that invited this machine.
-// Otherwise, Join connects to the nod that runs on p.DataDir, with p.Creds or with the key of id in that
-// directory, and follows that nod to a new address after a restart. An agent connects with p.TokenFile if
-// that is set.
+// Join connects to the bus that p names, with the role and name in id. If p.URL is set, Join connects
+// to that address with p.Creds. Otherwise, if p.DataDir contains an invitation, Join connects to the
+// nod that invited this machine. Otherwise, Join connects to the nod that runs on p.DataDir, with
+// p.Creds or with the key of id in that directory, and follows that nod to a new address after a
+// restart. An agent connects with p.TokenFile if that is set.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
 	return JoinWait(ctx, p, id, log, 0)
 }
 
-// JoinWait is Join that tries again while no server answers, at most for the duration wait.
+// JoinWait connects as Join does. While no server answers, it tries again, but for no longer than the
+// duration wait.
 func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
@@ -131,7 +132,7 @@ func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string
 	return Connect(ctx, o)
 }
 
-// runDialer dials the address that run.json contains when the connection is dialled.
+// runDialer dials the address that run.json contains at the time of the dial.
 type runDialer struct{ dir string }
 
 func (d runDialer) Dial(network, _ string) (net.Conn, error) {

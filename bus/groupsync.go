@@ -21,7 +21,7 @@ var (
 // serves.
 type groupSync struct {
 	store  syncedStore
-	failed func(error) // is called only with the error of the first failed sync
+	failed func(error) // called once, with the error of the first failed sync
 
 	synced atomic.Uint64 // all messages up to this sequence are on disk
 
@@ -38,9 +38,9 @@ type syncedStore interface {
 	// sync returns once all data that was stored before the call is on disk. After an error, the kernel
 	// may have dropped data, so the success of a later sync proves nothing.
 	sync() error
-	// replacing is called before a message is sent that replaces the message at revision. After the
-	// server's reply, or without one, the caller calls sent. unknown means that the server may still
-	// store the message later.
+	// replacing prepares for a message that replaces the message at the given revision. The caller calls
+	// it before it sends the message, and afterwards calls the returned function sent. The argument
+	// unknown of sent means that the server may still store the message later.
 	replacing(revision uint64, size int) (sent func(unknown bool))
 }
 
@@ -71,8 +71,8 @@ func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// replacing prepares the block files for a message that replaces the message at revision. Revision 0
-// means that the message replaces none.
+// replacing prepares the block files for a message that replaces the message at the given revision.
+// Revision 0 means that the message replaces none.
 func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	if g == nil || revision == 0 {
 		return func(bool) {}
@@ -82,7 +82,7 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 
 func (g *groupSync) check() {
 	if g != nil {
-		g.join(math.MaxUint64) // join starts a sync, whose error g.failed reports
+		g.join(math.MaxUint64) // the method join starts a sync; if that sync fails, g.failed reports its error
 	}
 }
 
@@ -135,7 +135,7 @@ func (g *groupSync) finish(r *syncRound, err error) *syncRound {
 	return g.current
 }
 
-// stop ends all waits with err. The caller holds mu.
+// stop ends all waits with the given error. The caller holds mu.
 func (g *groupSync) stop(err error) {
 	g.err = err
 	close(g.end)

@@ -195,7 +195,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	g.fail(syscall.ENOSPC)
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("2"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
-	g.fail(nil) // a later success proves nothing, because the kernel may have dropped the data after the failure
+	g.fail(nil) // the success of this later sync proves nothing, because the kernel may have dropped the data after the failure
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("3"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
 	select {

@@ -20,9 +20,9 @@ const (
 	writeWithin = 8 * time.Second
 
 	// A server that answers pings may be cut off from the other servers. The connection changes to
-	// another server after at least failedTimes failed tries during at least failedFor. It then keeps the
-	// new server for at least switchMin. Each further change doubles this time, up to switchMax; a
-	// successful try resets it.
+	// another server after at least failedTimes failed tries during at least failedFor. It then keeps
+	// the new server for at least switchMin. Each further change doubles this time, up to switchMax.
+	// After a successful try the time is switchMin again.
 	failedTimes = 2
 	failedFor   = 4 * time.Second
 	switchMin   = 10 * time.Second
@@ -68,8 +68,9 @@ func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	return true
 }
 
-// attempt is one try of a call: when it began, and how often the connection had reconnected before. A
-// later reconnect means that the connection no longer uses the try's server.
+// attempt is one try of a call. It has the time at which the try began, and the number of the
+// connection's reconnects before. If this number has changed since, the connection no longer uses the
+// try's server.
 type attempt struct {
 	began  time.Time
 	server uint64
@@ -97,15 +98,15 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 
 func (c *Conn) alternatives() bool { return len(c.nc.Servers()) > 1 }
 
-// isServed reports whether a try with the result err got a reply. It got one if err is nil, or is an
-// error of nod or of JetStream.
+// isServed reports whether a try got a reply. It got one if its error is nil, or is an error of nod
+// or of JetStream.
 func isServed(err error) bool {
 	var e *schemas.Error
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// isUnserved reports whether err shows that the server, or a server behind it, did not serve the try.
-// took is the duration of the try.
+// isUnserved reports whether a try's error shows that the server, or a server behind it, did not
+// serve the try. The parameter took is the duration of the try.
 func isUnserved(err error, took time.Duration) bool {
 	var e *schemas.Error
 	switch {
@@ -114,16 +115,16 @@ func isUnserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // after a shorter time, the caller's own time limit has ended the try
+		return took >= pulseWithin-pulseWithin/10 // if less time has passed, the caller's own time limit has ended the try
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}
 	return apiUnavailable(err)
 }
 
-// Pulse calls try every pulseEvery if the connection knows another server. It ends when stop is called or
-// the connection closes. Without Pulse, a client that only waits for messages would not notice that its
-// server is cut off from the others.
+// Pulse calls the function try at the interval pulseEvery if the connection knows another server. It
+// ends when the caller calls the returned function or the connection closes. Without Pulse, a client
+// that only waits for messages would not notice that its server is cut off from the others.
 func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -140,7 +141,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // recordAttempt has recorded the results of the calls inside try
+				_ = try(within) // the calls inside the function try have already recorded their results with recordAttempt
 				late := within.Err() != nil
 				done()
 				if !late {

@@ -28,8 +28,9 @@ type Invitation struct {
 
 const joinedName = "joined.json"
 
-// Invite makes an agent's key and returns the invitation for another machine. address is the server's
-// address as the other machine sees it. From its next start on, the server accepts the key and uses TLS.
+// Invite makes an agent's key and returns the invitation for another machine. The parameter address
+// is the server's address as the other machine sees it. The server accepts the key and uses TLS from
+// its next start on.
 func Invite(dataDir, agent, address string) (Invitation, error) {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -114,7 +115,7 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	path := filepath.Join(dataDir, joinedName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil // if the directory cannot be used, its next user reports that
+		return nil, nil // if the directory cannot be used, the next command that uses it reports that
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the invitation of this directory: %w", err)
@@ -126,8 +127,8 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	return &i, nil
 }
 
-// Joined returns the address of the nod that invited this machine. joined is false if there is no
-// invitation, or if p has a URL, because Join then does not use the invitation.
+// Joined returns the address of the nod that invited this machine. The result joined is false if
+// there is no invitation, or if p has a URL, because Join then does not use the invitation.
 func (p Place) Joined() (url string, joined bool, err error) {
 	p, err = p.WithDefaults()
 	if err != nil || p.URL != "" {
@@ -140,10 +141,10 @@ func (p Place) Joined() (url string, joined bool, err error) {
 	return i.URL, true, nil
 }
 
-// Agent returns the default agent name. With a token it is NOD_AGENT; with a URL it is NOD_AGENT or,
-// without that, "local". Otherwise it is the name in the data directory's invitation or, without an
-// invitation, "local". NOD_AGENT does not choose among the keys in the data directory, because anyone who
-// sets a hook's environment could then choose a key.
+// Agent returns the default agent name. With a token the name is that in NOD_AGENT. With a URL it is
+// that in NOD_AGENT or, if NOD_AGENT is empty, "local". In all other cases it is the name in the data
+// directory's invitation or, without an invitation, "local". NOD_AGENT does not choose among the keys
+// in the data directory, because anyone who sets a hook's environment could then choose a key.
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {

@@ -91,7 +91,7 @@ func (k *kvStream) last(ctx context.Context, subject string) (storedValue, error
 }
 
 // isEmpty reports whether no message matches a subject filter. A call takes a third of the time of a
-// listing.
+// listing of the messages.
 func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	_, err := k.read(ctx, filter, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return k.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(filter))
@@ -124,9 +124,9 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 			return storedValue{}, ErrNotFound
 		case isPermanent(err):
 			return storedValue{}, fmt.Errorf("read %s: %w", subject, err)
-		case errors.Is(err, nats.ErrNoResponders): // perhaps an operator has added replicas, which turns direct reads off
+		case errors.Is(err, nats.ErrNoResponders): // an operator may have added replicas, which turns direct reads off
 			hop, cancel := context.WithTimeout(ctx, hopTimeout)
-			_, _ = k.stream.Info(hop) // Info loads the new configuration; if Info fails, the next try fails too
+			_, _ = k.stream.Info(hop) // Info loads the new configuration; if Info fails, the next try of the read fails too
 			cancel()
 		}
 		if pause(ctx, try) != nil {
@@ -147,8 +147,8 @@ func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (sto
 	return storedValue{msg.Data, msg.Sequence, msg.Time}, nil
 }
 
-// publish sends a message once. If revision is not 0, the message replaces the message at revision. A nil
-// error means that the message is stored and on disk.
+// publish sends a message once. If the revision is not 0, the message replaces the message at that
+// revision. A nil error means that the message is stored and on disk.
 func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	w := StoreWrite{Store: k.name, Sent: time.Now()}
 	ack, err := k.send(ctx, msg, revision, opts...)
@@ -205,9 +205,9 @@ const codeAccountFull jetstream.ErrorCode = 10002
 // this code.
 const codeStoreFailed jetstream.ErrorCode = 10077
 
-// put writes data under key if the key is at revision, and returns the new revision. If the outcome of a
-// write is unknown, put writes again. It succeeds if the key already has exactly this data. The error is
-// ErrMoved if another write came first.
+// put writes data under a key if the key is at the given revision, and returns the new revision. If
+// the outcome of a write is unknown, put writes again. It succeeds if the key already has exactly
+// this data. The error is ErrMoved if another write came first.
 func (k *kvStream) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
@@ -245,9 +245,10 @@ func movedIfZero(revision uint64) error {
 	return nil
 }
 
-// compare reads a key after a conflict. If the key is still at revision, the conflicting write
-// has failed, and moved is false. Otherwise moved is true. If the key has this data, the
-// caller's own write was stored, and seq is its revision. If the key has other data, seq is 0.
+// compare reads a key after a conflict. If the key is still at the given revision, the conflicting
+// write has failed, and the result moved is false. Otherwise moved is true. In that case, if the key
+// has this data, the caller's own write was stored, and the result seq is its revision. If the key
+// has other data, seq is 0.
 func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {
@@ -261,8 +262,8 @@ func (k *kvStream) compare(ctx context.Context, key string, data []byte, revisio
 	return 0, true, nil
 }
 
-// remove deletes key if it is at revision. The tombstone expires after a minute, by when every reader has
-// seen it.
+// remove deletes a key if the key is at the given revision. The message that marks the deletion, the
+// tombstone, expires after a minute. By then every reader has seen it.
 func (k *kvStream) remove(ctx context.Context, key string, revision uint64) error {
 	header := nats.Header{}
 	header.Set(operationHeader, "DEL")
@@ -271,8 +272,8 @@ func (k *kvStream) remove(ctx context.Context, key string, revision uint64) erro
 	return err
 }
 
-// keys lists the keys that match a filter such as "S.*", in no particular order. prefix is the part of
-// the subjects before the keys.
+// keys lists the keys that match a filter such as "S.*", in no particular order. The parameter prefix
+// is the part of the messages' subjects that precedes the key.
 func (k *kvStream) keys(ctx context.Context, prefix, filter string) ([]string, error) {
 	var info *jetstream.StreamInfo
 	err := retryOperation(ctx, "list "+k.name, func(ctx context.Context) (err error) {

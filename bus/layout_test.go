@@ -20,12 +20,12 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// layout changes the shipped configuration. A failure of an attack on the shipped configuration proves
-// something only if the same attack succeeds on a changed one. Each attack therefore also runs on such a
-// layout.
+// layout changes the shipped configuration of a server. If an attack fails on the shipped
+// configuration, this proves something only if the same attack succeeds on a weaker one. Each attack
+// therefore also runs on a layout that weakens the configuration.
 type layout struct {
 	config func(string) string
-	scope  func(*jwt.UserScope) // in operator mode, changes the rights of a signing key
+	scope  func(*jwt.UserScope) // in operator mode, changes the rights that a signing key gives
 }
 
 func (l layout) text(config string) string {
@@ -177,8 +177,8 @@ func (g *guarded) feed(js jetstream.JetStream) {
 	require.NoError(g.t, err)
 }
 
-// asked sends requests on nc and waits for their replies. These show that the receivers have handled all
-// earlier requests on nc.
+// asked sends requests on nc and waits for the replies. After these replies, the receivers have
+// handled all earlier requests on nc.
 func (g *guarded) asked(nc *nats.Conn, questions ...string) {
 	g.t.Helper()
 	for range 3 {

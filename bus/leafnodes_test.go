@@ -55,7 +55,7 @@ func TestNoKeyConnectsALeafNode(t *testing.T) {
 }
 
 // leafNode connects as a leaf node, acknowledges another connector's prompt, and returns the server's
-// reply. It speaks the protocol itself, without a NATS server.
+// reply. It speaks the leaf nodes' protocol itself, without a NATS server of its own.
 func (g *guarded) leafNode(id roles.ID, address string) (reply string) {
 	g.t.Helper()
 	file, err := os.ReadFile(g.keys.Path(id))

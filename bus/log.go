@@ -34,9 +34,10 @@ func logConfig() jetstream.StreamConfig {
 	}
 }
 
-// Retain sets the limits of the log. The log removes entries that are older than maxAge, and its oldest
-// entries while it is larger than maxBytes. No credentials give the right to remove entries in another
-// way. If the servers have no room for maxBytes, Retain sets only maxAge and returns ErrNoRoom.
+// Retain sets the limits of the log. The log removes entries that are older than maxAge, and its
+// oldest entries while it is larger than maxBytes. No credentials give the right to remove entries in
+// any other way. If the servers have no room for maxBytes, Retain sets only maxAge and returns
+// ErrNoRoom.
 func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) error {
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -71,9 +72,10 @@ const (
 	codeNoStorage   jetstream.ErrorCode = 10047
 )
 
-// Append adds an entry without its secrets, under the message id, and returns the entry's sequence. If an
-// entry with the same id was stored within the last hour, Append stores nothing, and returns the sequence
-// of that entry and first = false. While the outcome is unknown, Append tries again until ctx ends.
+// Append adds an entry, without its secrets, under a message id. It returns the entry's sequence
+// number, and first = true. If an entry with the same id was stored within the last hour, Append
+// stores nothing, and returns the sequence number of that entry and first = false. While the outcome
+// is unknown, Append tries again until ctx ends.
 func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
 	e, err = l.redacted(e)
 	if err != nil {
@@ -106,11 +108,11 @@ func (l *Log) observe(e *schemas.LogEntry) {
 	}
 }
 
-// LogStart chooses the first entry that EachLine reads. The zero LogStart chooses the oldest entry.
+// LogStart says with which entry EachLine begins. The zero LogStart begins with the oldest entry.
 type LogStart struct {
 	Since  time.Time // begin with the first entry stored at this time or later
-	Newest int       // read only this number of the newest entries
-	Follow bool      // also wait for new entries, until ctx ends
+	Newest int       // read only the newest entries, as many as this number says
+	Follow bool      // after the newest entry, wait for new entries until ctx ends
 }
 
 // EachLogged calls f for every entry of the log, in order, up to the newest entry at the time of the
@@ -126,7 +128,8 @@ func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) e
 	})
 }
 
-// LoadEntry decodes the stored bytes of a log entry. Its error names the entry by its sequence.
+// LoadEntry decodes the stored bytes of a log entry. If the decoding fails, the error names the entry
+// by its sequence number.
 func LoadEntry(sequence uint64, entry []byte) (schemas.LogEntry, error) {
 	var e schemas.LogEntry
 	if err := schemas.Load(entry, &e); err != nil {
@@ -135,7 +138,8 @@ func LoadEntry(sequence uint64, entry []byte) (schemas.LogEntry, error) {
 	return e, nil
 }
 
-// EachLine is EachLogged for the stored bytes of each entry, with the entry's sequence.
+// EachLine does the same as EachLogged, but calls f with the stored bytes of each entry and with the
+// entry's sequence number.
 func (c *Conn) EachLine(ctx context.Context, from LogStart, f func(sequence uint64, entry []byte) error) error {
 	stream, err := c.js.Stream(ctx, "permission_log")
 	if err != nil {
@@ -161,7 +165,8 @@ func (c *Conn) EachLine(ctx context.Context, from LogStart, f func(sequence uint
 	return readLog(ctx, stream, config, last, f)
 }
 
-// readLog calls f for the entries of the log, in order, up to the sequence last.
+// readLog calls f for the entries of the log, in order, up to the sequence number in the parameter
+// last.
 func readLog(ctx context.Context, stream jetstream.Stream, config jetstream.OrderedConsumerConfig, last uint64, f func(sequence uint64, entry []byte) error) error {
 	consumer, err := stream.OrderedConsumer(ctx, config)
 	if err != nil {
@@ -182,7 +187,7 @@ func readLog(ctx context.Context, stream jetstream.Stream, config jetstream.Orde
 			return fmt.Errorf("read the log: %w", err)
 		}
 		sequence := meta.Sequence.Stream
-		if sequence > last { // the entry with the sequence last was removed, and this entry is newer
+		if sequence > last { // the entry with this sequence number was removed, and the entry that was read is newer
 			return nil
 		}
 		if err := f(sequence, msg.Data()); err != nil || sequence == last {
@@ -191,7 +196,7 @@ func readLog(ctx context.Context, stream jetstream.Stream, config jetstream.Orde
 	}
 }
 
-// Read returns the entry with this sequence. The error is ErrNotFound if the log has no such
+// Read returns the entry with this sequence number. The error is ErrNotFound if the log has no such
 // entry.
 func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
 	var e schemas.LogEntry

@@ -17,7 +17,8 @@ const (
 	logBatch = 128
 	// logBytes is the greatest size of the entries that one read of the log keeps in memory.
 	logBytes = 8 << 20
-	// A read for one session passes over sparse times as many entries as a read for all sessions.
+	// A read of one session's entries looks at sparse times as many entries as a read of all sessions'
+	// entries.
 	sparse = 10
 )
 
@@ -32,15 +33,16 @@ type PastEntry struct {
 type PastEntries struct {
 	Entries []PastEntry
 	First   uint64    // the sequence at which the piece begins; the first of Entries may have a later sequence
-	Stored  time.Time // when the entry with the sequence First was stored; zero if the log has no such entry
+	Stored  time.Time // when the entry with the sequence number First was stored; zero if the log has no such entry
 	Oldest  uint64    // the sequence of the log's oldest entry; 0 if the log is empty
 	Begins  time.Time // when the log's oldest entry was stored
 }
 
-// Before reads entries whose sequences are less than the argument before: those of one session or, if
-// session is empty, those of all sessions. It looks at up to as many entries as the argument most, or at
-// ten times as many for one session. It returns the newest of them, up to the number most, and leaves out
-// entries that this version of nod cannot read.
+// Before reads entries of one session or, if the parameter session is empty, of all sessions. Their
+// sequence numbers are less than the parameter before. For all sessions it looks at as many entries
+// as the parameter most says, and for one session at ten times as many. Of these it returns the
+// newest, at most as many as the parameter most says. It leaves out entries that this version of nod
+// cannot read.
 func (l *Log) Before(ctx context.Context, before uint64, session string, most int) (p PastEntries, err error) {
 	err = retryOperation(ctx, "read the log", func(ctx context.Context) error {
 		p, err = l.readBefore(ctx, before, session, uint64(most))
@@ -92,7 +94,7 @@ func (l *Log) readBefore(ctx context.Context, before uint64, session string, mos
 	}
 	first, err := l.stream.GetMsg(ctx, p.First)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return p, nil // the server has just removed the entry
+		return p, nil // the server has removed the entry in the meantime
 	}
 	if err == nil {
 		p.Stored = first.Time
@@ -107,8 +109,8 @@ func sessionsOf(session string) []string {
 	return []string{session}
 }
 
-// FirstSince returns the sequence of the first entry that was stored at or after a time. If there is
-// none, it returns the sequence that the next new entry will have.
+// FirstSince returns the sequence number of the first entry that was stored at or after a time. If
+// there is none, it returns the sequence number that the next new entry will have.
 func (l *Log) FirstSince(ctx context.Context, since time.Time) (sequence uint64, err error) {
 	err = retryOperation(ctx, "read the log", func(ctx context.Context) error {
 		info, err := l.stream.Info(ctx)
@@ -127,14 +129,15 @@ func sinceTime(t time.Time) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t}
 }
 
-// From reads the entries of some sessions from a sequence on, up to the number most. whole means that
-// there are no further entries.
+// From reads the entries of some sessions from a sequence number on, at most as many as the parameter
+// most says. The result whole means that there are no further entries.
 func (l *Log) From(ctx context.Context, sequence uint64, sessions []string, most int) (entries []PastEntry, whole bool, err error) {
 	config := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: sequence}
 	return l.upTo(ctx, config, sessions, most)
 }
 
-// Since is From for one session and for entries that were stored at a time or later.
+// Since reads entries as From does, but of one session, and those that were stored at the given time
+// or later.
 func (l *Log) Since(ctx context.Context, t time.Time, session string, most int) (entries []PastEntry, err error) {
 	entries, _, err = l.upTo(ctx, sinceTime(t), []string{session}, most)
 	return entries, err
@@ -201,8 +204,8 @@ func (l *Log) scanPast(ctx context.Context, config jetstream.ConsumerConfig, ses
 	return nil
 }
 
-// removeConsumer deletes a consumer. It ignores errors, because the server itself deletes the consumer
-// after scanKept.
+// removeConsumer deletes a consumer. It ignores errors, because after scanKept the server deletes the
+// consumer by itself.
 func (l *Log) removeConsumer(ctx context.Context, name string) {
 	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
 	defer cancel()

@@ -8,8 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas/redact"
 )
 
-// errSecretDecision means that a log entry has a decision with a secret. Such a decision needs a record:
-// the log would have to change it, and an agent that asks again must get it unchanged.
+// errSecretDecision means that a log entry has a decision with a secret. Such a decision needs a
+// record. The log would store it without the secret, but an agent that sends its request again must
+// get the decision unchanged.
 var errSecretDecision = errors.New("a decision with a secret belongs in a record, not in the log")
 
 // HasSecret reports whether a decision's texts have a secret. The log refuses a decision with a secret.

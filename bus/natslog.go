@@ -14,7 +14,7 @@ import (
 // natsLog leaves these quotes out, because they may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
-	fatal   chan error // receives the first error that prevents the start; others go to the log
+	fatal   chan error // receives the first error that prevents the server's start; others go to the log
 	started atomic.Bool
 	disk    *diskFailure
 }
@@ -41,8 +41,9 @@ func (l *natsLog) Warnf(format string, v ...any) {
 	l.write(level, text)
 }
 
-// diskErrors are parts of the log messages that say that nats-server 2.15 stores nothing more. The server
-// then replies to no writer of the stream, and reports the failure only in its log.
+// diskErrors are parts of those log messages with which nats-server 2.15 reports that it stores
+// nothing more in a stream. The server then leaves the writers of the stream without a reply, so its
+// log is the only report of the failure.
 var diskErrors = []string{"ritical write error", "will be DISABLED", "disabling JetStream"}
 
 func (l *natsLog) noticeDisk(format string, v []any) {
@@ -74,7 +75,7 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 		select {
 		case l.fatal <- errors.New(redacted(format, v)):
 			return
-		default: // another error was sent to Embed before
+		default: // an earlier error was sent to Embed
 		}
 	}
 	l.write(slog.LevelError, redacted(format, v))
@@ -82,7 +83,7 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 
 func (l *natsLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, redacted(format, v)) }
 
-// Tracef drops the traces, because the server traces every message.
+// Tracef drops its messages, because the server traces every message of its clients.
 func (l *natsLog) Tracef(string, ...any) {}
 
 func (l *natsLog) write(level slog.Level, text string) {

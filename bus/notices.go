@@ -22,10 +22,10 @@ func (a *Asker) TakeNotices(ctx context.Context, sessionID string) ([]schemas.No
 	return reply.Notices, nil
 }
 
-// Notices calls heard for each notice of a session, one after another, until ctx ends. The notices that
-// nod has kept come first. After the end of ctx, heard may still be called for notices that were under
-// way. If several callers listen to a session, all of them get each NoticeShown, and one of them gets
-// each other notice.
+// Notices calls the function heard for each notice of a session, one after another, until ctx ends.
+// The notices that nod has kept come first. After the end of ctx, it may still call heard for notices
+// that it has already taken from nod. If several callers listen to a session, all of them get each
+// NoticeShown, and one of them gets each other notice.
 func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
 	feed, err := a.listenForNotices(sessionID)
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schema
 		defer feed.unsub()
 		next, err := feed.kept()
 		for ctx.Err() == nil || len(next) > 0 {
-			if err != nil { // nod still keeps the notices
+			if err != nil { // nod keeps the notices, so a later call can take them
 				a.conn.log.Info("bus: the notices of a session could not be read", "session", sessionID, "error", err)
 			}
 			for _, n := range next {
@@ -47,8 +47,8 @@ func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schema
 	return nil
 }
 
-// AwaitNotices returns the notices that nod has kept for a session. If there are none, it waits for the
-// next notices. If ctx ends first, it returns none.
+// AwaitNotices returns the notices that nod has kept for a session. If there are none, it waits for
+// the next notices. If ctx ends first, it returns no notice.
 func (a *Asker) AwaitNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error) {
 	feed, err := a.listenForNotices(sessionID)
 	if err != nil {
@@ -62,9 +62,9 @@ func (a *Asker) AwaitNotices(ctx context.Context, sessionID string) ([]schemas.N
 	return next, err
 }
 
-// noticeFeed receives the notices of one session. A message with a NoticeShown is the notice itself. Any
-// other message only says that nod keeps a notice, which the feed then takes, so that each such notice is
-// taken once.
+// noticeFeed receives the notices of one session. A message with a NoticeShown is the notice itself.
+// Any other message only says that nod keeps a notice. The feed then takes the kept notices, so that
+// each of them is taken once.
 type noticeFeed struct {
 	kept  func() ([]schemas.Notice, error)
 	live  chan schemas.Notice
@@ -73,7 +73,7 @@ type noticeFeed struct {
 
 func (a *Asker) listenForNotices(sessionID string) (*noticeFeed, error) {
 	f := &noticeFeed{live: make(chan schemas.Notice, schemas.MaxNotices)}
-	f.kept = func() ([]schemas.Notice, error) { // a time limit of its own, because notices that were taken must be passed on even after the listener's context has ended
+	f.kept = func() ([]schemas.Notice, error) { // takes the notices with a time limit of its own, because notices that were taken must be passed on even after the listener's context has ended
 		ctx, cancel := context.WithTimeout(context.Background(), takeWithin)
 		defer cancel()
 		return a.TakeNotices(ctx, sessionID)
@@ -93,7 +93,7 @@ func (a *Asker) listenForNotices(sessionID string) (*noticeFeed, error) {
 	return f, err
 }
 
-// next waits for a notice until ctx ends. It may return no notice.
+// next waits for a notice until ctx ends. Its result may be empty even before that.
 func (f *noticeFeed) next(ctx context.Context) ([]schemas.Notice, error) {
 	select {
 	case n := <-f.live:

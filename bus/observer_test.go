@@ -125,9 +125,9 @@ func TestAnObserverLooks(t *testing.T) {
 	})
 }
 
-// An observer receives the calls of agents, the decisions, the views and the log. It does not receive
-// answers, which may contain a code word, or calls of the owner and of connectors, which may contain
-// codes and settings.
+// An observer receives the calls of agents, the decisions, the views and the log. It receives no
+// answers, which may contain a code word. It also receives no calls of the owner and of connectors,
+// which may contain codes and settings.
 func TestAnObserverHearsWhatAgentsAskAndEnginesSay(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -167,7 +167,7 @@ func TestAnObserverHearsWhatAgentsAskAndEnginesSay(t *testing.T) {
 }
 
 // An observer finds engines and connectors, and queries an engine. The engine's replies pass from one
-// account to another. An engine sends replies to no other place.
+// account to another. An engine sends no reply to any other subject than an observer's inbox.
 func TestAnObserverAsksServices(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -211,7 +211,7 @@ func TestAnObserverAsksServices(t *testing.T) {
 			require.NoError(t, nc.PublishRequest("$SRV.PING", reply, nil))
 			_, err = nc.Request("nod.v1.query.observer.pending", []byte(`{"type":"nod.v1.query"}`), 30*time.Second)
 			require.NoError(t, err)
-			for range 3 { // the subscription ear gets only the observer's own three queries
+			for range 3 { // the subscription ear gets only the three queries that the observer itself sends
 				if m, err := ear.NextMsg(time.Second); err == nil {
 					require.Equal(t, "nod.v1.query.observer.pending", m.Subject)
 				}
@@ -220,8 +220,8 @@ func TestAnObserverAsksServices(t *testing.T) {
 	})
 }
 
-// An observer's JetStream requests that would change something are refused or have no effect, with any
-// body and any reply subject.
+// If an observer's JetStream request would change something, it is refused or has no effect, whatever
+// its body and its reply subject are.
 func TestAnObserverChangesNothing(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {

@@ -13,10 +13,10 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// The operator of a company may also sign accounts that are not nod's. Such an account can import from
-// one of nod's accounts only with a token that a signing key of that account has signed. Even with a
-// token that a stolen key of EDGE has signed, it reads only what an observer reads, and can send no
-// request or answer.
+// The operator of a company may also sign accounts that are not nod's. Such an account can import
+// from an account of nod only with a token that a signing key of nod's account has signed. Even if a
+// stolen signing key of EDGE has signed the token, the other account reads only what an observer
+// reads, and can send neither requests nor answers.
 func TestWhatOtherAccountsOfAnOperatorImport(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)

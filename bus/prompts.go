@@ -12,11 +12,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Prompts is the work-queue stream permission_prompts. Workers take prompts from it, and the outcomes of
-// shown prompts.
+// Prompts is the work-queue stream permission_prompts. From it workers take prompts, and the outcomes
+// of prompts that they have shown.
 type Prompts struct {
-	// AckWait is how long a worker may show no progress with an unacknowledged prompt before another
-	// worker gets the prompt. 0 means 10 s.
+	// AckWait is a time limit for workers. If a worker reports no progress with an unacknowledged prompt
+	// for AckWait, another worker gets the prompt. 0 means 10 s.
 	AckWait time.Duration
 
 	conn   *Conn
@@ -48,7 +48,7 @@ func promptsConfig(replicas int) jetstream.StreamConfig {
 		Duplicates:  2 * time.Minute,
 	}
 	if replicas <= 1 {
-		config.PersistMode = jetstream.AsyncPersistMode // prompts may be lost in a crash, because the sweep sends them again
+		config.PersistMode = jetstream.AsyncPersistMode // a crash may lose prompts without harm, because the sweep sends them again
 	}
 	return config
 }
@@ -96,7 +96,7 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       10 * time.Second,
-		MaxAckPending: -1, // with a limit, unacknowledged messages to one unreachable chat could delay other chats
+		MaxAckPending: -1, // with a limit of unacknowledged messages, those to one unreachable chat could delay other chats
 	}
 }
 

@@ -14,13 +14,14 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// No client can know how many servers there are. Once all servers that have replied have stored all
-// accounts, PushAccounts waits for pushQuiet for the reply of a further server.
+// No client can know how many servers there are. If every server that has replied so far has stored
+// all accounts, PushAccounts still waits for pushQuiet, in case a further server replies.
 const pushQuiet = time.Second
 
-// PushAccounts sends accounts to the servers at url, with the key file creds. It returns the names of the
-// servers that have stored all accounts. A server closes the connections of revoked keys before it
-// replies. A server that is cut off from the others gets the accounts from them later.
+// PushAccounts sends accounts to the servers at a URL, with the key file at the path creds. It
+// returns the names of the servers that have stored all accounts. A server closes the connections of
+// revoked keys before it replies. A server that is cut off from the others gets the accounts from
+// them later.
 func PushAccounts(ctx context.Context, url, creds string, accounts []roles.AccountJWT, log *slog.Logger) (servers []string, err error) {
 	conn, err := Connect(ctx, Options{URL: url, Creds: creds, Inbox: roles.PushInbox, Name: "nod keys", Log: log})
 	if err != nil {
@@ -40,7 +41,7 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 	stored := map[string]int{}
 	for {
 		wait := pushQuiet
-		if servers, err = storedBy(stored, len(accounts), url); err != nil { // some server has not yet replied about all accounts
+		if servers, err = storedBy(stored, len(accounts), url); err != nil { // one of the servers has not yet replied about all accounts
 			wait = hopTimeout
 		}
 		soon, cancel := context.WithTimeout(ctx, wait)

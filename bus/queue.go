@@ -10,20 +10,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// drainTimeout is how long a stopping queue waits for messages that the server has already sent. If they
-// come later, they go to another process.
+// drainTimeout is how long a stopping queue waits for messages that the server has already sent.
+// Messages that arrive later are delivered to another process.
 const drainTimeout = 2 * time.Second
 
 const (
-	// idleBeat is the interval at which the broker sends heartbeats while it has nothing to deliver. A
-	// subscription that misses two heartbeats has failed.
+	// idleBeat is the interval at which the broker sends heartbeats while it has nothing to deliver. If
+	// a subscription misses two heartbeats, it counts as failed.
 	idleBeat = 2 * time.Second
-	// pullExpiry is how long a pull lasts before the subscription pulls again. If the client of a pull
-	// dies, the broker may send messages to the pull until the pull ends, and each of these messages
-	// waits for its redelivery. The reason is that a connector's pull crosses accounts, so that only the
-	// client's own server knows that the client is gone.
+	// pullExpiry is how long a pull lasts before the subscription pulls again. A connector's pull
+	// crosses accounts, so only the client's own server notices that the client is gone. If the client
+	// of a pull dies, the broker may therefore still send messages to the pull until the pull ends, and
+	// each of these messages is delayed until its redelivery.
 	pullExpiry = 2 * idleBeat
-	// A subscription counts as successful if it has lasted for servedFor.
+	// A subscription that has lasted for servedFor counts as successful.
 	servedFor = 10 * time.Second
 )
 
@@ -32,11 +32,11 @@ const (
 type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
-	// open opens the consumer. If the role has the right, open makes a missing consumer.
+	// open opens the consumer, and makes a missing consumer if the role has the right.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
 	disk *groupSync // waits until messages are on disk; nil if a message may take effect before it is on disk
-	one  sync.Mutex // held while handle runs
+	one  sync.Mutex // locked while the function handle runs
 
 	ackWait time.Duration
 	mu      sync.Mutex
@@ -49,7 +49,7 @@ type Delivery struct {
 	Subject  string
 	Data     []byte
 	Sequence uint64
-	// Times is how often the message has been delivered, including this delivery.
+	// Times is the number of deliveries of the message, including this one.
 	Times uint64
 
 	msg   jetstream.Msg
@@ -71,10 +71,11 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, disk *groupSy
 	return q, nil
 }
 
-// Consume calls handle for one delivery after another, until stop is called. handle must not block for
-// long. Until a delivery is acknowledged, Consume reports progress to the broker, so that another process
-// gets the delivery only if this process ends. If the queue's leader is gone or its consumer is lost,
-// Consume notices that within 2 × idleBeat and subscribes again.
+// Consume calls the function handle for one delivery after another, until the caller calls the
+// returned function. The function handle must not block for long. Until a delivery is acknowledged,
+// Consume reports progress to the broker, so that another process gets the delivery only if this
+// process ends. If the queue's leader is gone or its consumer is lost, Consume notices that within 2
+// × idleBeat and subscribes again.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	first, err := q.pull(ctx, handle)
@@ -93,8 +94,8 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	}, nil
 }
 
-// AckWait returns how long an unacknowledged delivery may show no progress before it goes to another
-// process.
+// AckWait returns the queue's time limit for signs of progress. If a process reports no progress with
+// an unacknowledged delivery for this time, another process gets the message.
 func (q *Queue) AckWait() time.Duration { return q.ackWait }
 
 // subscription is one subscription to a queue. The channel failed gets its first error.
@@ -116,7 +117,7 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
 		if q.disk.wait(ctx, d.Sequence) != nil {
-			d.Again(time.Second) // the queue is stopping or the disk has failed, so the broker must deliver the message again
+			d.Again(time.Second) // the queue is stopping or the disk has failed, so another delivery of the message must follow
 			return
 		}
 		q.track(d)
@@ -165,7 +166,7 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 			try = 0
 		}
 		q.conn.log.Info("bus: a queue's subscription failed; subscribing again", "queue", q.name, "error", failed)
-		p.Drain() // Drain still handles the messages that have already arrived
+		p.Drain() // Drain still passes on the messages that have already arrived
 		if try > 0 && pause(ctx, try-1) != nil {
 			return
 		}
@@ -178,11 +179,11 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 
 var errPullEnded = errors.New("the subscription has ended")
 
-// resubscribe subscribes again. From the second try on, it first opens the consumer again. It returns nil
-// if ctx ends first.
+// resubscribe subscribes again. Before the second and each later try, it opens the consumer again. It
+// returns nil if ctx ends first.
 func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *subscription {
 	for ; ; try++ {
-		if try > 0 { // the first try keeps the consumer, because perhaps only the consumer's leader has changed
+		if try > 0 { // the first try keeps the consumer, because the reason may only be that the consumer's leader has changed
 			q.reopen(ctx)
 		}
 		p, err := q.pull(ctx, handle)
@@ -223,7 +224,7 @@ func (q *Queue) untrack(d *Delivery) {
 	delete(q.unacked, d)
 }
 
-// extend asks the broker to wait longer for acknowledgements of this process.
+// extend tells the broker that this process is still working on its unacknowledged messages.
 func (q *Queue) extend() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

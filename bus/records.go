@@ -16,8 +16,8 @@ const (
 	timerPrefix  = "nod.v1.timer."
 	duePrefix    = "nod.v1.due."
 
-	// lockFilter and a timer's token form a subject filter. It matches the timer before it fires
-	// (timerPrefix) and afterwards (duePrefix).
+	// lockFilter and a timer's token together form a subject filter. The filter matches the timer both
+	// before the timer fires (timerPrefix) and afterwards (duePrefix).
 	lockFilter = "nod.v1.*."
 
 	// firedFor is how long a fired timer waits for an engine. If no engine runs during this time, the
@@ -46,8 +46,8 @@ func recordsConfig(replicas int) jetstream.StreamConfig {
 	return config
 }
 
-// Get reads a record. If the error is ErrNotFound, the returned Entry has no record, but has the revision
-// that Create and CreateDecided need.
+// Get reads a record. If the error is ErrNotFound, the returned Entry has only the revision that
+// Create and CreateDecided need.
 func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	val, err := r.get(ctx, key)
 	if err != nil {
@@ -83,22 +83,23 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 // record's retention and cancels its timer. After ErrUnknown the caller can repeat Decide, because the id
 // of the stored decision shows whether this decision was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
-	e.Record.Type = schemas.TypeRecord // even an engine that cannot read a TeamRecord can then read the decided record
+	e.Record.Type = schemas.TypeRecord // even an engine too old to read a TeamRecord can read the decided record
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
 	header := nats.Header{}
 	ttl(header, Retention)
-	if e.Record.Joined == "" { // joined records have no timer
+	if e.Record.Joined == "" { // records of joined requests have no timer
 		header.Set("Nats-Schedule-Next", "purge")
 		header.Set("Nats-Scheduler", timerPrefix+timerToken(&e))
 	}
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes an addition to a decided record, which from then on stays for the duration kept. It does
-// not change the record's timer, because the timer may by now belong to an identical call.
+// Amend writes an addition to a decided record. The parameter kept is how long the broker keeps the
+// record from then on. Amend does not change the record's timer, because the timer may by now belong
+// to an identical call.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
@@ -126,9 +127,9 @@ func sessionFilter(session string) string {
 	return session + ".*"
 }
 
-// Outbox returns the queue that delivers every record's newest version, at least once. A version goes to
-// one engine. If that engine does not acknowledge it within ackWait, it goes to another engine. A version
-// that was replaced before its delivery is not delivered.
+// Outbox returns the queue that delivers every record's newest version, at least once. One engine
+// gets each version. If that engine does not acknowledge the version within ackWait, another engine
+// gets it. A version that was replaced before its delivery is not delivered.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, r.disk, outboxConfig(ackWait))
 }
@@ -136,7 +137,7 @@ func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, er
 func outboxConfig(ackWait time.Duration) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
-		FilterSubject: recordPrefix + "*.*", // excludes the barriers of scans, whose keys have one token
+		FilterSubject: recordPrefix + "*.*", // leaves out the barriers of scans, whose keys have one token
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,

@@ -14,8 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reflection is a harmless request, which its sender combines with a reply subject on which the sender
-// may not publish. The replying service or server publishes the reply with its own rights.
+// reflection is a harmless request, which its sender combines with a reply subject on which the
+// sender has no right to publish. The replying service or server publishes the reply with its own
+// rights.
 type reflection struct {
 	how   string
 	ask   func(t *testing.T, nc *nats.Conn, reply string)
@@ -33,16 +34,16 @@ const (
 	infoOfTg = "$JS.API.CONSUMER.INFO.permission_prompts.tg"
 )
 
-// acknowledging fetches a prompt of the connector tg and acknowledges it. The confirmation of the
-// acknowledgement goes to the subject reply.
+// acknowledging fetches a prompt of the connector tg and acknowledges it. The server confirms the
+// acknowledgement on the subject in the parameter reply.
 func acknowledging(t *testing.T, nc *nats.Conn, reply string) {
 	prompt, err := nc.Request(nextOfTg, nil, 5*time.Second)
 	require.NoError(t, err)
 	require.NoError(t, nc.PublishRequest(prompt.Reply, reply, []byte("+ACK")))
 }
 
-// emptyPull empties the queue of the connector tg and then pulls from it once more. The server's reply to
-// this pull goes to the subject reply.
+// emptyPull empties the queue of the connector tg and then pulls from it once more. The server
+// replies to this pull on the subject in the parameter reply.
 func emptyPull(t *testing.T, nc *nats.Conn, reply string) {
 	for status := ""; status != "404"; {
 		prompt, err := nc.Request(nextOfTg, []byte(`{"no_wait":true}`), 5*time.Second)
@@ -57,8 +58,8 @@ func deliverTo(t *testing.T, nc *nats.Conn, target string) {
 		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
 }
 
-// reflectionsOfAWorker returns requests that a worker may send to the server. Their reply subjects are
-// subjects to which the server must not send.
+// reflectionsOfAWorker returns requests that a worker may send to the server, each with a reply
+// subject to which the server must not send.
 func reflectionsOfAWorker() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -73,8 +74,8 @@ func reflectionsOfAWorker() []reflection {
 	}
 }
 
-// reflectionsOfAnAgent returns requests that an agent normally may not send. In these attacks it may send
-// them, because the accounts alone must stop the attacks.
+// reflectionsOfAnAgent returns requests that an agent normally may not send. In these attacks the
+// rights allow them, so that the accounts alone must stop the attacks.
 func reflectionsOfAnAgent() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -95,7 +96,7 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 			by          roles.ID
 			rights      layout
 			reflections []reflection
-			later       []string // requests whose replies show that the server has handled the attack
+			later       []string // each of these requests gets a reply, which shows that the server has handled the attack
 		}{
 			{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
 			{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
@@ -114,7 +115,7 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 						require.NoError(t, attacker.LastError(), "the rights stopped the attack, not the layout")
 
 						if m == operatorMode {
-							return // the accounts are the same in both modes, so only nkeys need show that the attack succeeds in a single account
+							return // the accounts are the same in both modes, so it is enough to show with nkeys that the attack succeeds in a single account
 						}
 						one := startLayout(t, m, attack.rights, oneAccount)
 						one.serveEngine()
@@ -130,8 +131,8 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 	})
 }
 
-// serveEngine replies to every request with an answer message, as a real engine never does. If such a
-// reply reached an answer subject, an engine would accept it as an answer.
+// serveEngine replies to every request with an answer message, which a real engine never does. If
+// such a reply reached a subject for answers, an engine would accept it as a person's answer.
 func (g *guarded) serveEngine() *nats.Conn {
 	g.t.Helper()
 	nc := g.as(asEngine)
@@ -154,8 +155,8 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 	return nc, sub
 }
 
-// The sender of a request chooses the reply subject. An engine nevertheless publishes no reply on a
-// subject outside the engine's rights.
+// The sender of a request chooses the reply subject. Even so, an engine publishes no reply on a
+// subject outside its own rights.
 func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -165,7 +166,7 @@ func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 			before := engine.LastError()
 			ada := g.as(asAda)
 			require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
-			g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so after this reply it has handled the attack
+			g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies to one request after another, so after this reply it has handled the attack
 			require.NoError(t, other.Flush())
 			return heard, refusedSince(t, engine, before)
 		}
@@ -212,8 +213,8 @@ func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	})
 }
 
-// A worker can direct the server's replies and the worker's own prompts to subjects that an engine or an
-// agent handles. These messages never have the type that the handler expects.
+// A worker can direct the server's replies, and its own prompts, to subjects on which an engine or an
+// agent listens. These messages never have the type that the engine or agent expects there.
 func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {

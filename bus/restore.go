@@ -14,10 +14,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SavedStreams returns the streams that a backup contains, in the order of copying. A stream comes before
-// each stream whose content refers to it. An entry of the log may therefore be missing in a backup, but
-// none contradicts a record of the same backup. Leases and queued prompts are left out, because engines
-// make them anew.
+// SavedStreams returns the streams that a backup contains, in the order of copying. If the content of
+// one stream refers to another stream, the other stream is copied first. An entry of the log may
+// therefore be missing in a backup, but no entry of the log contradicts a record of the same backup.
+// Leases and queued prompts are left out, because engines make them anew.
 func SavedStreams() []string {
 	return []string{"permission_log", "KV_shown_prompts", recordsStream, "KV_permission_sessions", settingsStream}
 }
@@ -39,8 +39,9 @@ func RestoreOrder() []string {
 	return slices.Concat([]string{recordsStream}, rest, []string{settingsStream})
 }
 
-// Placed returns the copy for another number of replicas. If mark is not empty, a copy of the records
-// keeps engines away until FinishRestore.
+// Placed changes the description of a copied stream, so that the stream is restored with another
+// number of replicas. If the parameter mark is not empty and the stream is that of the records,
+// engines do not use the stores before FinishRestore.
 func (s Snapshot) Placed(replicas int, mark string) (Snapshot, error) {
 	var config map[string]any
 	if err := json.Unmarshal(s.Config, &config); err != nil {
@@ -55,9 +56,10 @@ func (s Snapshot) Placed(replicas int, mark string) (Snapshot, error) {
 	return s, err
 }
 
-// PrepareRestore fails if a store of nod exists, unless an unfinished restore has left it. It removes the
-// stores of an unfinished restore. If the restore had the same mark, the records stay, and recordsKept is
-// true: without them, an engine that waits for the restore would make new ones.
+// PrepareRestore fails if a store of nod exists, unless an unfinished restore has left it. It removes
+// the stores that an unfinished restore has left. If that restore had the same mark, PrepareRestore
+// keeps the store of the records, and the result recordsKept is true, because an engine that waits
+// for the end of the restore would otherwise make a new store.
 func (c *Conn) PrepareRestore(ctx context.Context, mark string) (recordsKept bool, err error) {
 	stores := append(RestoreOrder(), "permission_prompts", "KV_client_presence")
 	records, err := c.js.Stream(ctx, recordsStream)
@@ -78,8 +80,8 @@ func (c *Conn) PrepareRestore(ctx context.Context, mark string) (recordsKept boo
 	return false, nil
 }
 
-// removeLeft removes the stores that an unfinished restore has left. It does not first ask for their
-// state, because a server that waits for the rest of a store may not describe that store.
+// removeLeft removes the stores that an unfinished restore has left. It does not ask for the state of
+// a store first, because a server that waits for the rest of a store may not reply about it.
 func (c *Conn) removeLeft(ctx context.Context, stores []string, recordsKept bool) error {
 	for _, name := range slices.Backward(stores) {
 		if name == recordsStream && recordsKept {
@@ -96,13 +98,13 @@ func (c *Conn) removeLeft(ctx context.Context, stores []string, recordsKept bool
 // records. For some seconds afterwards, Restore may still fail with ErrStoreExists.
 func (c *Conn) RemoveUnfinished(ctx context.Context, stream string) error {
 	if stream == recordsStream {
-		return nil // an engine that waits for the restore would make a new stream
+		return nil // this stream stays, because an engine that waits for the end of the restore would make a new stream in its place
 	}
 	return c.deleteStream(ctx, stream)
 }
 
-// deleteStream deletes a stream of an unfinished restore. It does nothing if there is no such stream. A
-// server that still waits for the rest of the restore deletes the stream but does not reply, so
+// deleteStream deletes a stream of an unfinished restore. It does nothing if there is no such stream.
+// If the server still waits for the rest of the restore, it deletes the stream but does not reply, so
 // deleteStream learns of the deletion only by another try.
 func (c *Conn) deleteStream(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*hopTimeout)
@@ -169,9 +171,9 @@ func (c *Conn) LogRestored(ctx context.Context, r schemas.Restored) error {
 // restoredBy is the author of a restore's freeze and of its log entry.
 const restoredBy = "nod restore"
 
-// FreezeRestored changes restored settings before an engine uses them. It freezes all agents, and removes
-// the codes for pairing and for logins. It also stores the time of the restore, at which older grants
-// end.
+// FreezeRestored changes restored settings before an engine uses them. It freezes all agents, and
+// removes the codes for pairing and for logins. It also stores the time of the restore, because
+// grants from before this time end.
 func (c *Conn) FreezeRestored(ctx context.Context, r schemas.Restored) error {
 	stream, err := c.js.Stream(ctx, settingsStream)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// rightsTable has the rights of each role to publish and to subscribe, written down independently of the
-// code. The test tries the subjects of all roles, and subjects of no role, with every role.
+// rightsTable has the rights of each role to publish and to subscribe, written down independently of
+// the code. With every role the test tries the subjects of all roles, and some subjects that no role
+// has.
 var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asAda: {
 		pub: `nod.v1.request.ada.s.1 nod.v1.withdraw.ada.s.1 nod.v1.await.ada nod.v1.grant.ada nod.v1.gate.ada nod.v1.passed.ada
@@ -127,7 +128,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	},
 }
 
-// Of all roles, only owner-store may use these subjects.
+// Of all roles, only the role owner-store has these subjects.
 const (
 	nobodyPublishes = `nod.v1.due.s.1 nod.v1.request.ada.s nod.v1.request.ada.s.1.2 nod.v1.answer.mallory.s.1
 		$JS.API.STREAM.DELETE.permission_prompts $JS.API.STREAM.DELETE.KV_pending_permissions

@@ -45,7 +45,7 @@ func ReadRun(dir string) (Run, error) {
 	return r, nil
 }
 
-// write replaces run.json as a whole. After an error the old file stays.
+// write replaces run.json as a whole. If it fails, the old file stays.
 func (r Run) write(dir string) error {
 	content, err := json.Marshal(r)
 	if err != nil {
@@ -73,8 +73,9 @@ func removeRun(dir string) error {
 	return nil
 }
 
-// alive reports whether a process with this pid exists, of any user. After nod has ended, another program
-// may get nod's pid; a connection to nod then fails.
+// alive reports whether a process with this pid exists, whoever its user is. After nod has ended,
+// another program may get nod's pid. The result is then true although nod is gone, and a connection
+// to nod fails.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

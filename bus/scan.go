@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// barrierSubject is the subject of a scan's barrier, a message that the scan writes first. Every
-	// message that the scan must read comes before the barrier. No record has this subject, because the
-	// key of a record has two tokens and the barrier's key has one.
+	// barrierSubject is the subject of a scan's barrier, a message that the scan writes before it reads.
+	// Every message that the scan must read is stored before the barrier. No record has this subject,
+	// because the key of a record has two tokens and the barrier's key has one.
 	barrierSubject = recordPrefix + "barrier"
 
 	scanBatch = 512
@@ -23,13 +23,14 @@ const (
 	scanWait = 2 * time.Second
 	// scanKept is how long the server keeps the consumer of a killed scan.
 	scanKept = 10 * time.Second
-	// clockSkew is the greatest difference between a caller's time and the server's clock.
+	// clockSkew is the greatest difference that a scan allows between a caller's time and the server's
+	// clock.
 	clockSkew = time.Minute
 )
 
-// ScannedRecord is a record that a scan has found, with its key and revision. Decided means that the
-// record has a retention time, which only decided records have. A record without Decided may have been
-// decided since the scan read it.
+// ScannedRecord is a record that a scan has found, with its key and revision. The field Decided means
+// that the record has a retention time, which only decided records have. A record without Decided may
+// have been decided since the scan read it.
 type ScannedRecord struct {
 	Key      string
 	Revision uint64
@@ -37,20 +38,20 @@ type ScannedRecord struct {
 }
 
 // Scan calls f for the records of a session, or of all sessions if session is empty, in the order of
-// their last writes. Scan begins with the first revision that is greater than the argument after. It ends
-// when f returns false, or after the last record.
+// their last writes. It begins with the first record whose revision is greater than the parameter
+// after. It ends when f returns false, or after the last record.
 //
-// Scan finds every record whose last write was acknowledged before the scan began, on any replica. It may
-// find a record twice if the record is written during the scan. A caller must read a record again before
-// it acts, because a replica may be older than the leader. Scan reads no payloads and lists no subjects.
-// After every failure it tries again until ctx ends.
+// Scan finds every record whose last write was acknowledged before the scan began, on any replica. It
+// may find a record twice if the record is written during the scan. A caller must read a record again
+// before it acts, because the replica may have an older version of the record than the leader. Scan
+// reads no payloads and lists no subjects. After every failure it tries again until ctx ends.
 func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(ScannedRecord) (more bool)) error {
 	return r.scan(ctx, &scan{session: session, last: after, found: f})
 }
 
-// ChangedSince returns those records of a session that were written at or after a time of the broker's
-// clock, in the order of their writes and in their current state. It misses no record that Scan would
-// find.
+// ChangedSince returns those records of a session that were written at or after a time of the
+// broker's clock, in the order of their writes. It returns their current state. It misses no record
+// that Scan would find.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	if none, err := r.isEmpty(ctx, r.prefix+sessionFilter(session)); err != nil || none { // most sessions have no records
 		return nil, err
@@ -107,7 +108,7 @@ type scan struct {
 	records *Records
 	session string // the session to read; empty means all sessions
 	found   func(ScannedRecord) bool
-	since   time.Time // the scan leaves out messages from before this time
+	since   time.Time // the scan leaves out messages that were stored before this time
 	barrier uint64    // the barrier's sequence, up to which the scan must read; 0 without a barrier
 	last    uint64    // the sequence of the last message that was read
 }
@@ -127,7 +128,7 @@ func (s *scan) setBarrier(ctx context.Context) error {
 	})
 }
 
-// run reads from one replica, from the message after the last one that was read.
+// run reads from one replica. It begins after the last message that this scan has read.
 func (s *scan) run(ctx context.Context) error {
 	hop, cancel := context.WithTimeout(ctx, scanWait)
 	config := jetstream.ConsumerConfig{
@@ -137,7 +138,7 @@ func (s *scan) run(ctx context.Context) error {
 		InactiveThreshold: scanKept,
 	}
 	if s.last == 0 && !s.since.IsZero() {
-		start := s.since.Add(-clockSkew) // the caller's time may be ahead of the server's clock, and a start after the barrier would miss the barrier
+		start := s.since.Add(-clockSkew) // the caller's time may be ahead of the server's clock, and if the scan started after the barrier, it would miss the barrier
 		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
 	}
 	consumer, err := s.records.stream.CreateConsumer(hop, config)
@@ -170,8 +171,8 @@ func (s *scan) filters() []string {
 	return []string{s.records.prefix + sessionFilter(s.session), barrierSubject}
 }
 
-// remove deletes the scan's consumer. It ignores errors, because the server itself deletes the consumer
-// after scanKept.
+// remove deletes the scan's consumer. It ignores errors, because after scanKept the server deletes
+// the consumer by itself.
 func (s *scan) remove(ctx context.Context, consumer jetstream.Consumer) {
 	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
 	defer cancel()
@@ -183,8 +184,8 @@ var (
 	errScanBehind = errors.New("the replica is behind")
 )
 
-// batch reads the next messages. done means that no message is left, or that the scan's caller wants no
-// more records.
+// batch reads the next messages. The result done means that no message is left, or that the scan's
+// caller wants no more records.
 func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered *uint64) (done bool, err error) {
 	batch, err := consumer.Fetch(scanBatch, jetstream.FetchMaxWait(scanWait))
 	if err != nil {
@@ -222,7 +223,8 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 	}
 }
 
-// The method behind returns the error for a replica whose messages ended too early.
+// The method behind returns the error for a replica that has sent fewer messages than the scan must
+// read.
 func (s *scan) behind() error {
 	if s.last < s.barrier {
 		return errScanBehind

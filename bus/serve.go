@@ -18,7 +18,7 @@ import (
 // Call is one request to a service. Its handler must reply once, at any time and from any goroutine.
 // Further replies are dropped.
 type Call struct {
-	Tokens []string // the tokens after the verb in the call's subject; all of them are valid ids
+	Tokens []string // the tokens that follow the verb in the call's subject; all of them are valid ids
 	Data   []byte
 
 	req      micro.Request
@@ -55,14 +55,14 @@ func (c *Call) Fail(err error) {
 	c.Reply(e)
 }
 
-// ErrorCode returns the code that Fail sends for the error err.
+// ErrorCode returns the code with which Fail would send an error.
 func ErrorCode(err error) schemas.Code { return toWireError(err).Code }
 
 func toWireError(err error) *schemas.Error {
 	var e *schemas.Error
 	var low *lowDisk
 	switch {
-	case errors.Is(err, ErrUnreadable): // a caller that tries again may reach an engine of the version that can read the value
+	case errors.Is(err, ErrUnreadable): // if the caller tries again, it may reach an engine of the version that can read the value
 		return schemas.Errorf(schemas.CodeUnavailable, "a later version of nod wrote what this engine needs; ask again, or update this engine")
 	case errors.As(err, &e):
 		return e
@@ -104,7 +104,7 @@ type ServiceOptions struct {
 	Name, Version, Description string
 	// Open is the greatest number of calls without a reply. Further calls get UNAVAILABLE.
 	Open int
-	// Stats returns data that becomes part of the service's statistics.
+	// Stats returns data that the service adds to its statistics.
 	Stats func() any
 }
 
@@ -137,7 +137,7 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 		subject := "nod.v1." + e.Verb + strings.Repeat(".*", e.Tokens)
 		err := svc.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { s.accept(e, r) }), micro.WithEndpointSubject(subject))
 		if err != nil {
-			_ = svc.Stop() // the error of AddEndpoint is more useful than one of Stop
+			_ = svc.Stop() // the error of AddEndpoint is more useful than a later error of Stop
 			return nil, fmt.Errorf("serve %s: %w", subject, err)
 		}
 	}
@@ -150,7 +150,7 @@ func (s *Service) ID() string { return s.svc.Info().ID }
 // accept passes a call to its endpoint's handler, or refuses it with an error.
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // no reply, not even an error, may go to another place than the caller's own inbox
+	if !s.replies(r) { // a reply, even an error, may go only to the caller's own inbox
 		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}
@@ -176,8 +176,8 @@ func (s *Service) accept(e Endpoint, r micro.Request) {
 }
 
 // replies reports whether the reply subject is in the caller's inbox. On any other subject, the reply
-// could count as another message, such as a decision. On a server without credentials, callers have no
-// identity, so replies accepts any inbox.
+// could be mistaken for another message, such as a decision. On a server without credentials, callers
+// have no identity, so replies accepts any inbox.
 func (s *Service) replies(r micro.Request) bool {
 	if s.noCredentials {
 		return strings.HasPrefix(r.Reply(), "_INBOX.")

@@ -11,12 +11,13 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// SetUsers replaces the users of a running server. Before it returns, it closes the connections of users
-// that are gone, and leaves those of other users open. After an error the old users stay.
+// SetUsers replaces the users of a running server. Before it returns, it closes the connections of
+// users that are no longer among them. It leaves the connections of all other users open. After an
+// error the old users stay.
 //
 // A server that was started without users stays open to every client. A server asks only the token
-// service whose key it had at its start. SetUsers closes all connections that the token service has
-// admitted, and their clients connect again.
+// service whose key it had at its start. SetUsers closes all connections of clients that the token
+// service has admitted; these clients then connect again.
 func (s *Server) SetUsers(users []roles.User) error {
 	s.usersMu.Lock()
 	defer s.usersMu.Unlock()
@@ -32,7 +33,7 @@ func (s *Server) SetUsers(users []roles.User) error {
 	if err != nil {
 		return fmt.Errorf("change the users of the embedded NATS server: %w", err)
 	}
-	opts.TLSConfig, opts.TLSTimeout = s.tls, s.tlsTimeout // the TLS stays as it was at the start, even if another machine was invited meanwhile
+	opts.TLSConfig, opts.TLSTimeout = s.tls, s.tlsTimeout // the server keeps the TLS of its start, even if another machine was invited since then
 	if err := s.nats.ReloadOptions(opts); err != nil {
 		return fmt.Errorf("change the users of the embedded NATS server: %w", err)
 	}

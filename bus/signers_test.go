@@ -20,7 +20,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// forged connects with a user that it signs itself with a signing seed, as a thief of the seed would do.
+// forged connects as a user that the test itself signs with a role's signing seed, as a thief of the
+// seed would do.
 func (g *guarded) forged(seed string, claims func(*jwt.UserClaims)) (*nats.Conn, error) {
 	g.t.Helper()
 	user, public := newKey(g.t, nkeys.CreateUser)
@@ -63,8 +64,8 @@ func anyName(subject string) string {
 	return strings.Join(tokens, ".")
 }
 
-// The thief of a role's signing key chooses the name in a user's JWT. With any name, the user has at most
-// those rights that some member of this role has.
+// The thief of a role's signing key chooses the name in a user's JWT. Whatever the name is, the user
+// has no right that no member of this role has.
 func TestAStolenSigningKeyMakesOnlyItsRole(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)
@@ -147,8 +148,8 @@ func systemAccount(t *testing.T, g *guarded) string {
 	return roles.AccountsOf(accounts, roles.System)[0].PublicKey
 }
 
-// The user that sends accounts can do nothing else in the servers' own account. It can send nothing that
-// a server believes without the operator's signature.
+// The user that sends accounts can do nothing else in the servers' own account. No server accepts an
+// account that this user sends without the operator's signature.
 func TestTheKeyThatPushesOnlyPushes(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)
@@ -187,8 +188,8 @@ func TestTheKeyThatPushesOnlyPushes(t *testing.T) {
 	}
 }
 
-// A server that reads its accounts only from its configuration stores none. The error names the missing
-// resolver.
+// A server that has its accounts only in its configuration cannot store sent accounts. The error
+// names the missing resolver.
 func TestAServerWithoutAResolverOfItsOwnIsNamed(t *testing.T) {
 	t.Parallel()
 	g := startAccounts(t, layout{config: func(config string) string {
@@ -216,7 +217,7 @@ func TestARevocationReachesEveryServer(t *testing.T) {
 	require.NoError(t, g.keys.Revoke(asAda))
 	accounts, err := g.keys.AccountJWTs(time.Now())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { // a busy server may reply too late to be counted
+	require.Eventually(t, func() bool { // a busy server may reply so late that its reply is not counted
 		servers, err := bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, roles.Edge), quiet())
 		return err == nil && slices.Equal(servers, []string{"n0", "n1", "n2"})
 	}, time.Minute, time.Millisecond)
@@ -262,8 +263,8 @@ func TestAStolenSigningKeyIsReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "agent")
 }
 
-// replacesSigner replaces the signing key of a role in the account EDGE, and sends the new account to the
-// servers.
+// replacesSigner replaces the signing key of a role in the account EDGE, and sends the account with
+// the new key to the servers.
 func (g *guarded) replacesSigner(name string) {
 	g.t.Helper()
 	elsewhere, err := g.keys.RotateSigner(name)

@@ -28,15 +28,15 @@ const (
 	snapshotChunk = 128 << 10
 	// snapshotSilence is how long the server may send nothing during a copy.
 	snapshotSilence = 30 * time.Second
-	// restoreWithin is the time limit for a server to take one part of a copy, or to make the stream from
-	// all parts.
+	// restoreWithin bounds the time that a server takes to store one part of a copy, or to make the
+	// stream from all parts.
 	restoreWithin = 5 * time.Minute
 )
 
 // Snapshot writes a copy of a stream with its durable consumers to w, while the stream is in use. The
-// copy has all messages that were acknowledged before the call, and perhaps later ones. If the connection
-// is lost, Snapshot fails even if the connection comes back, because a part of the copy may be missing.
-// The connection needs all rights on the stores.
+// copy has all messages that were acknowledged before the call, and perhaps later ones. If the
+// connection is lost, Snapshot fails even if the connection comes back, because a part of the copy
+// may be lost. The connection needs all rights on the stores.
 func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
 	connected, end := c.whileConnected(ctx)
 	defer end()
@@ -52,8 +52,9 @@ func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) (Snapsh
 
 var errConnectionLost = errors.New("the connection to the server was lost")
 
-// whileConnected returns a context that ends, with the cause errConnectionLost, once the connection is
-// lost or if it is already lost. The caller must call end.
+// whileConnected returns a context that ends, with the cause errConnectionLost, when the connection
+// is lost or if it is already lost. The caller must call the returned function end, which releases
+// the context.
 func (c *Conn) whileConnected(ctx context.Context) (_ context.Context, end func()) {
 	lost := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -116,16 +117,16 @@ func (c *Conn) snapshot(ctx context.Context, stream string, w io.Writer) (Snapsh
 	}
 }
 
-// codeRestoreExists is the server's error if the stream of a restore exists. nats.go has no name for this
-// code.
+// codeRestoreExists is the code of the server's error if the stream to restore exists. nats.go has no
+// name for this code.
 const codeRestoreExists jetstream.ErrorCode = 10130
 
 // ErrStoreExists means that the stream to restore exists. For some seconds after a restore was killed, it
 // may also mean that the server still waits for the rest of that restore.
 var ErrStoreExists = errors.New("the store exists")
 
-// Restore makes a stream from a copy, with the configuration in s. The error is ErrStoreExists if the
-// stream exists. The connection needs all rights on the stores.
+// Restore makes a stream from a copy, with the configuration in the Snapshot. The error is
+// ErrStoreExists if the stream exists. The connection needs all rights on the stores.
 func (c *Conn) Restore(ctx context.Context, stream string, s Snapshot, r io.Reader) error {
 	if err := c.restore(ctx, stream, s, r); err != nil {
 		return fmt.Errorf("restore %s: %w", stream, err)

@@ -33,7 +33,7 @@ func TestAPartOfACopyWaitsForItsReceiver(t *testing.T) {
 	parts := make(chan string, 10)
 	_, err = receiver.Subscribe("parts", func(m *nats.Msg) {
 		parts <- string(m.Data)
-		_ = m.Respond(nil) // if Respond fails, the sender's time limit passes and the test fails
+		_ = m.Respond(nil) // if Respond fails, the sender reaches its time limit and the test fails
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-sent)
@@ -45,7 +45,7 @@ func TestAPartOfACopyWaitsForItsReceiver(t *testing.T) {
 	require.Error(t, conn.sendPart(gone, "nowhere", nil))
 }
 
-// unheard is a JetStream that loses the reply to the first deletion.
+// unheard simulates JetStream. The reply to its first deletion is lost.
 type unheard struct {
 	jetstream.JetStream
 	deletions int

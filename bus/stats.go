@@ -70,8 +70,8 @@ func (c *Conn) Instances(ctx context.Context) ([]Instance, error) {
 	return all, nil
 }
 
-// eachInstance sends a request to every instance of a service, or of all services if service is empty. It
-// calls f with each reply, and returns once no reply has come for statsQuiet.
+// eachInstance sends a request to every instance of a service, or of all services if service is
+// empty. It calls f with each reply, and returns when no further reply comes for statsQuiet.
 func (c *Conn) eachInstance(ctx context.Context, verb micro.Verb, service string, f func(reply []byte)) error {
 	s, err := c.survey(verb, service)
 	if err != nil {
@@ -98,8 +98,8 @@ func (c *Conn) survey(verb micro.Verb, service string) (*survey, error) {
 	return s, err
 }
 
-// ask sends the request and calls f with each reply, until no reply has come for statsQuiet. A reply may
-// be a late one to an earlier request.
+// ask sends the request and calls f with each reply, until no further reply comes for statsQuiet.
+// Some of the replies may be late replies to an earlier request.
 func (s *survey) ask(ctx context.Context, f func(reply []byte)) error {
 	if err := s.nc.PublishRequest(s.subject, s.inbox, nil); err != nil {
 		return err
@@ -120,11 +120,11 @@ func (s *survey) ask(ctx context.Context, f func(reply []byte)) error {
 
 func (s *survey) end() { _ = s.sub.Unsubscribe() } // Unsubscribe fails only on a closed connection
 
-// Follow waits until every instance of a service reports this revision, or a later one, under
-// revisionName in its statistics. The instances are all that have replied within replyCounts and, if
-// running is not nil, those that running lists. If ctx ends first, Follow returns the ids of the
-// instances without this revision, including instances that no longer reply. It fails if no instance
-// replies.
+// Follow waits until every instance of a service reports in its statistics that it has reached a
+// revision. The parameter revisionName is the name of the revision in the statistics. The instances
+// are those that have replied within the last replyCounts and, if the function running is not nil,
+// those that it lists. If ctx ends first, Follow returns the ids of the instances without this
+// revision, including listed instances that do not reply. It fails if no instance replies.
 func (c *Conn) Follow(ctx context.Context, service, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	survey, err := c.survey(micro.StatsVerb, service)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 			continue
 		case len(current) > 0 && len(late) == 0:
 			return nil, nil
-		case len(late) > 0: // if late is empty because no instance replies any more, the laggards stay as they were
+		case len(late) > 0: // if the list is empty only because no instance replies any more, the previous list stays
 			laggards = late
 		}
 		heard = heard || len(current) > 0
@@ -163,7 +163,7 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 	}
 }
 
-// reported is the last reply of an instance, and when it came.
+// reported is the last reply of an instance, with the time at which the reply came.
 type reported struct {
 	ServiceStats
 	at time.Time

@@ -68,7 +68,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	if err != nil {
 		return nil, err
 	}
-	if c.server != nil { // only the records and the log need grouped syncs; the buckets get few writes, and the server syncs each of them
+	if c.server != nil { // only the records and the log need grouped syncs, because the buckets get few writes, each of which the server syncs
 		records.disk, log.disk = c.server.syncs.of(records.name), c.server.syncs.of(log.name)
 	}
 	s.Records, s.Log = &Records{kvStream: records}, &Log{kvStream: log}
@@ -103,14 +103,14 @@ func (s *Store) buckets() []bucketSpec {
 	return []bucketSpec{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
-		{&s.Shown, "shown_prompts", false}, // not async: after the loss of a claim, a prompt could be shown twice without a hint at the repetition
+		{&s.Shown, "shown_prompts", false}, // this bucket is not asynchronous: if a claim were lost, a prompt could be shown twice without a hint at the repetition
 		{&s.Settings, "permission_settings", false},
 	}
 }
 
-// stream opens a stream, and calls create if the stream is missing. Until ctx ends, it waits for another
-// engine that is making the stream, for the election of a leader, for the servers of the replicas to join
-// their cluster, and for the end of a restore.
+// stream opens a stream, and calls the function create if the stream is missing. Until ctx ends, it
+// waits for another engine that is making the stream, for the election of a leader, for the servers
+// of the replicas to join their cluster, and for the end of a restore.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create createStream) (jetstream.Stream, error) {
 	level := slog.LevelWarn // only the first wait is logged as a warning, to tell the user the reason for the delay
 	for try := 0; ; try++ {
@@ -183,8 +183,8 @@ type Bucket struct {
 	confirms *actionGroup
 }
 
-// Get reads the value of key into v and returns the value's revision. With ErrNotFound it returns the
-// revision with which Put can create the key.
+// Get reads the value of a key into v and returns the value's revision. With ErrNotFound it returns
+// the revision with which Put can create the key.
 func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	if err != nil {
@@ -196,8 +196,9 @@ func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, e
 	return val.revision, nil
 }
 
-// Put writes v under key if the key is at revision, and returns the new revision. If lease is not 0, the
-// broker removes the value after that time. The error is ErrMoved if another write came first.
+// Put writes v under a key if the key is at the given revision, and returns the new revision. If the
+// parameter lease is not 0, the broker removes the value after that duration. The error is ErrMoved
+// if another write came first.
 func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, lease time.Duration) (uint64, error) {
 	data, err := schemas.Encode(v)
 	if err != nil {
@@ -210,19 +211,20 @@ func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, le
 	return b.put(ctx, key, data, revision, header)
 }
 
-// Document reads the bytes under key, which need not be a message of package schemas.
+// Document reads the bytes under a key, which need not be a message of package schemas.
 func (b *Bucket) Document(ctx context.Context, key string) (data []byte, revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	return val.data, val.revision, err
 }
 
-// PutDocument writes bytes under key if the key is at revision, and returns the new revision.
-// The error is ErrMoved if another write came first.
+// PutDocument writes bytes under a key if the key is at the given revision, and returns the new
+// revision. The error is ErrMoved if another write came first.
 func (b *Bucket) PutDocument(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
 	return b.put(ctx, key, data, revision, nil)
 }
 
-// Remove deletes key if it is at revision. The error is ErrMoved if another write came first.
+// Remove deletes a key if the key is at the given revision. The error is ErrMoved if another write
+// came first.
 func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error {
 	return b.remove(ctx, key, revision)
 }
@@ -233,9 +235,9 @@ func (b *Bucket) ListKeys(ctx context.Context, filter string) ([]string, error) 
 	return b.keys(ctx, b.prefix, filter)
 }
 
-// NewestOf returns the revision of the last write or removal among the keys that match a filter such as
-// "standing.session.S.*", or 0 if there was none. While this revision stays the same, values that were
-// read earlier are current, unless they have expired.
+// NewestOf returns the revision of the last write or removal among the keys that match a filter such
+// as "standing.session.S.*", or 0 if there was none. While this revision stays the same, the values
+// of these keys that a caller has read are current, unless they have expired.
 func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	val, err := b.last(ctx, b.prefix+filter)
 	if errors.Is(err, ErrNotFound) {
@@ -265,10 +267,10 @@ func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) 
 	return keys, nil
 }
 
-// Watch returns at once. Until ctx ends, it calls changed for each key that was written or removed since
-// the store was opened, one call at a time. It skips a write that another write has replaced. While the
-// bus is unreachable, calls are late. Watch never reports expired keys, so a caller must also read the
-// bucket at intervals.
+// Watch returns at once. Until ctx ends, it calls the function changed for each key that was written
+// or removed since the store was opened, one call at a time. It skips a write that another write has
+// replaced. While the bus is unreachable, these calls are delayed. Watch never reports expired keys,
+// so a caller must also read the bucket at intervals.
 //
 // nats.go makes a new consumer after every failure. Watch starts each consumer at a known revision,
 // because a consumer that gets only new messages would miss changes during the failure.

@@ -21,16 +21,16 @@ type StoreState struct {
 	Leader    string
 	Followers []Follower
 	Replicas  int
-	// Differs lists the fields of the stream's configuration that differ from nod's own configuration, by
-	// their JSON names. It leaves out the number of replicas and the limits of the log, because they are
-	// settings.
+	// Differs lists, by their JSON names, those fields of the stream's configuration that differ from
+	// the configuration that nod gives the stream. It leaves out the number of replicas and the limits
+	// of the log, because they are settings.
 	Differs         []string
 	Bytes, MaxBytes int64 // MaxBytes is -1 if there is no limit
 	// Ahead is how far the clock of the leader's server is ahead of this machine's clock. ClockKnown is
 	// false if the server's clock could not be read.
 	Ahead      time.Duration
 	ClockKnown bool
-	// Queues are those of nod's durable consumers of the stream that exist.
+	// Queues has the states of those durable consumers that nod has on the stream and that exist.
 	Queues []QueueState
 	// Err says why the server's clock and the queues could not be read.
 	Err error
@@ -110,7 +110,7 @@ func differences(ours, theirs jetstream.StreamConfig) (names []string) {
 		switch name {
 		case "num_replicas", "max_bytes", "max_age", "metadata", "allow_direct":
 		default:
-			inherits := slices.Contains([]any{nil, false, 0.0, ""}, value) // for a zero value, the server stores its default
+			inherits := slices.Contains([]any{nil, false, 0.0, ""}, value) // the server replaces a zero value by its default
 			if !reflect.DeepEqual(value, b[name]) && !inherits {
 				names = append(names, name)
 			}
@@ -124,7 +124,7 @@ func differences(ours, theirs jetstream.StreamConfig) (names []string) {
 }
 
 // inquire asks the leader about the stream and its consumers. The reply has the time of the leader's
-// server. For a stream about which an observer may not ask, inquire does nothing.
+// server. If an observer has no right to ask about the stream, inquire does nothing.
 func (c *Conn) inquire(ctx context.Context, s *StoreState) error {
 	if !slices.Contains(roles.ObservedStreams(), s.Name) {
 		return nil

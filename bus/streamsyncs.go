@@ -13,8 +13,8 @@ import (
 
 // These values of EmbedOptions.SyncInterval are not intervals.
 const (
-	// With SyncGroup, a connection with Options.Server reports a write as stored once the write is
-	// synced. One sync serves all waiting writes.
+	// With SyncGroup, a connection with Options.Server reports a write as stored only after the sync.
+	// One sync serves all waiting writes.
 	SyncGroup time.Duration = 0
 	// With SyncAlways, the server syncs each write by itself before it acknowledges the write.
 	SyncAlways time.Duration = -1
@@ -24,7 +24,7 @@ type streamSyncs struct {
 	nats     *server.Server
 	storeDir string
 	account  string
-	before   func(stream string) error // EmbedOptions.BeforeSync
+	before   func(stream string) error // the function EmbedOptions.BeforeSync
 	log      *slog.Logger
 	disk     *diskFailure
 
@@ -40,8 +40,8 @@ func newStreamSyncs(ns *server.Server, storeDir string, disk *diskFailure, o Emb
 	}
 }
 
-// The method of returns the groupSync of a stream. If the layout of the streams in this version of
-// nats-server is unknown, it returns nil, and the server syncs each message.
+// The method of returns the groupSync of a stream. If nod does not know how this version of
+// nats-server stores streams, the result is nil, and the server syncs each message.
 func (s *streamSyncs) of(stream string) *groupSync {
 	if s == nil {
 		return nil

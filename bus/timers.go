@@ -22,8 +22,9 @@ func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
 
-// TakeOver is Create for a request that takes the lock from another request, whose question has ended.
-// revision is the Revision of the LockHolder that Holder has returned.
+// TakeOver stores a record and its timer as Create does, for a request that takes the lock from
+// another request, whose question has ended. The parameter revision is the Revision in the LockHolder
+// that Holder returned.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
@@ -40,8 +41,8 @@ func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint6
 	return seq, err
 }
 
-// lock arms the entry's timer if the timer's subject is at revision. fresh is false if this request
-// already holds the lock, from an earlier try or through another engine.
+// lock arms the entry's timer if the timer's subject is at the given revision. The result fresh is
+// false if this request already holds the lock, from an earlier try or through another engine.
 func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bool, err error) {
 	msg, err := timerMsg(e)
 	if err != nil {
@@ -49,7 +50,7 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 	}
 	_, id := schemas.SplitKey(e.Key)
 	for try := 0; ; try++ {
-		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // the caller waits until the record is on disk; the timer precedes the record in the same stream, and so needs no wait of its own
+		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // the caller waits until the record is on disk; the timer needs no wait of its own, because it precedes the record in the same stream
 		if err == nil {
 			return true, nil
 		}
@@ -157,8 +158,8 @@ type timer struct {
 	PendingID string `json:"pending_id,omitempty"`
 }
 
-// The method of reports whether the timer belongs to the entry. Timers of older versions of nod have
-// their request's id only in the subject.
+// The method of reports whether the timer belongs to the entry. The timers of older versions of nod
+// have the id of their request only in the subject.
 func (t timer) of(e *Entry) bool {
 	_, id := schemas.SplitKey(e.Key)
 	return t.PendingID == id || t.PendingID == "" && e.Record.Question == ""
@@ -187,9 +188,9 @@ func timerOf(data []byte) (timer, bool) {
 	return t, err == nil && !t.At.IsZero()
 }
 
-// Pending lists the keys of questions with an armed timer: those of one session or, if session is empty,
-// of all sessions. The list lacks a question whose timer has fired or is lost, so no decision may depend
-// on it.
+// Pending lists the keys of questions with an armed timer: those of one session or, if session is
+// empty, of all sessions. The list lacks a question whose timer has fired or is lost, so no decision
+// may depend on the list.
 func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, timerPrefix, session)
 }
@@ -200,7 +201,7 @@ func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error)
 	return r.timed(ctx, duePrefix, session)
 }
 
-// timed returns the keys of the questions whose timers have this prefix.
+// timed returns the keys of the questions whose timers' subjects begin with this prefix.
 func (r *Records) timed(ctx context.Context, prefix, session string) ([]string, error) {
 	tokens, err := r.timers(ctx, prefix, session)
 	if err != nil {
@@ -232,7 +233,7 @@ func (r *Records) CountPending(ctx context.Context, session string) (int, error)
 }
 
 // timers returns the tokens of the timers of a session's questions, or of all sessions if session is
-// empty. The prefix selects armed or fired timers.
+// empty. The parameter prefix selects armed timers or fired timers.
 func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
 	if session != "" { // most sessions have no timers
 		if none, err := r.isEmpty(ctx, prefix+sessionFilter(session)); err != nil || none {
@@ -249,7 +250,7 @@ const questionMark = "="
 // the token as its id, because the token is no valid pending_id.
 func QuestionToken(digest string) string { return questionMark + digest }
 
-// Due returns the queue that delivers every fired timer to one engine. If that engine does not
+// Due returns the queue of fired timers. One engine gets each timer. If that engine does not
 // acknowledge the timer within ackWait, another engine gets it.
 func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, r.disk, clockConfig(ackWait))
@@ -265,7 +266,7 @@ func clockConfig(ackWait time.Duration) jetstream.ConsumerConfig {
 	}
 }
 
-// Fired decodes a fired timer. ok is false if the delivery is no timer.
+// Fired decodes a fired timer. The result ok is false if the delivery is no timer.
 func (r *Records) Fired(d *Delivery) (f FiredTimer, ok bool) {
 	t, ok := timerOf(d.Data)
 	f.token = strings.TrimPrefix(d.Subject, duePrefix)

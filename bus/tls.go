@@ -30,13 +30,13 @@ const tlsName = "nod"
 
 const tlsWithin = 5 * time.Second
 
-// certLasts is how long a certificate is valid. No data directory is in use for so long.
+// certLasts is how long a certificate is valid. No data directory stays in use longer.
 const certLasts = 20 * 365 * 24 * time.Hour
 
 func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pem") }
 
 // speaksTLS reports whether the server of a data directory uses TLS. It does if another machine was
-// invited, or if other machines could reach the address host.
+// invited, or if other machines could reach the address in the parameter host.
 func speaksTLS(dataDir, host string) bool {
 	_, err := os.Stat(caPath(dataDir))
 	return !loopback.Is(host) || !errors.Is(err, fs.ErrNotExist)
@@ -96,8 +96,8 @@ func newAuthority(path string) error {
 	return err
 }
 
-// certify makes a key and a certificate of the key. The authority ca signs the certificate; if ca is nil,
-// the certificate is self-signed.
+// certify makes a key and a certificate for it. The authority ca signs the certificate; if the
+// parameter ca is nil, the certificate is self-signed.
 func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

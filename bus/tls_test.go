@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A server that other machines could reach speaks TLS. Only clients that use its data directory trust it.
+// A server that other machines could reach speaks TLS. Only clients that use the server's data
+// directory trust the server.
 func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -24,7 +25,7 @@ func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	require.NoError(t, err)
 	ca := filepath.Join(dir, "tls", "ca.pem")
 	var made []byte
-	for _, host := range []string{"0.0.0.0", "127.0.0.1"} { // a server that has used TLS once uses it at every later start
+	for _, host := range []string{"0.0.0.0", "127.0.0.1"} { // a server that has used TLS once uses TLS at every later start
 		s := embed(t, bus.EmbedOptions{DataDir: dir, Host: host, Users: users})
 		conn, err := bus.Join(t.Context(), bus.Place{DataDir: dir}, roles.AgentID("local"), nil)
 		require.NoError(t, err)

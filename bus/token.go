@@ -52,8 +52,8 @@ func (c *Conn) tokenLogin(o Options) ([]nats.Option, error) {
 	return append(login, nats.IgnoreDiscoveredServers()), nil // discovered servers may run on other machines, without TLS
 }
 
-// tokenRetryMax is the longest pause between two tries to connect by a token. After the end of the token,
-// a client tries until the file has a new one.
+// tokenRetryMax is the longest pause between two tries to connect by a token. After a token has
+// ended, a client tries again until the file has a new token.
 const tokenRetryMax = 5 * time.Second
 
 func tokenRetry(tries int) time.Duration {
@@ -77,7 +77,7 @@ func readToken(path string) (string, error) {
 // admitted the client. The NATS client then gives up before it reads the refusal.
 func pingedEarly(err error) bool { return strings.Contains(err.Error(), "expected 'PONG', got 'PING'") }
 
-// tokenRefused returns the error for a token that the server has refused.
+// tokenRefused returns the error that says that the server has refused the token.
 func tokenRefused(o Options, where string) error {
 	token, err := readToken(o.TokenFile)
 	if err != nil {
@@ -89,7 +89,7 @@ func tokenRefused(o Options, where string) error {
 	return fmt.Errorf("the NATS server at %s %w: no nod token-service runs, or it does not admit the token in %s as the agent %s: its log has the reason", where, ErrRefused, o.TokenFile, o.Agent)
 }
 
-// tokenEnd returns the end that a token states. It does not check the token.
+// tokenEnd returns the time at which a token says that it ends. It does not verify the token.
 func tokenEnd(token string) (end time.Time, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -105,7 +105,8 @@ func tokenEnd(token string) (end time.Time, ok bool) {
 	return time.Unix(int64(claims.Exp), 0), true
 }
 
-// withToken makes o connect as the agent id by p's token. It does nothing if p has no token.
+// withToken makes the options o connect as this agent by the token of p. It does nothing if p has no
+// token.
 func (p Place) withToken(o *Options, id roles.ID) error {
 	if p.TokenFile == "" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// traceHeader adds the trace of ctx to header, which may be nil. Without a trace, it returns header
-// unchanged and allocates nothing.
+// traceHeader adds the trace of ctx to a message's header, which may be nil. Without a trace, it
+// returns the header unchanged and allocates nothing.
 func traceHeader(ctx context.Context, header nats.Header) nats.Header {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() {
@@ -40,11 +40,11 @@ func (d *Delivery) Trace() trace.SpanContext {
 	return traces.Parse(h.Get(traces.ParentField), h.Get(traces.StateField))
 }
 
-// StoreWrite describes one try to write a message to a store.
+// StoreWrite describes one attempt to write a message to a store.
 type StoreWrite struct {
 	Store string // the name of the stream
 	Sent  time.Time
-	Acked time.Time // when the server replied or the try failed
+	Acked time.Time // when the server replied or the attempt failed
 	// Synced is when the message was on disk. It is zero if the try failed, or if the server syncs each
 	// message before its reply.
 	Synced time.Time

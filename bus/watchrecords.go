@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// If the records have maxWatches consumers, an observer gets no further watch. Each consumer costs
-	// the server memory, and work at each change of a record.
+	// If the stream of the records has maxWatches consumers, observers get no further watch, because
+	// each consumer costs the server memory, and work at each change of a record.
 	maxWatches = 64
 	// watchIdle is the longest time for which the server keeps a watch that has no subscriber.
 	watchIdle = 5 * time.Minute
@@ -39,13 +39,15 @@ type watchRequest struct {
 	} `json:"config"`
 }
 
-// ServeWatches lets observers follow the bucket of records, until stop is called. JetStream needs a
-// consumer for this, which an observer has no right to make: the body of the request names the subject to
-// which the server delivers, and with a subject of the stores an observer could write into the stores. An
-// engine therefore makes the consumer. It delivers only to an observer, acknowledges nothing, and ends
-// after its observer has gone.
+// ServeWatches lets observers follow the bucket of records, until the caller calls the returned
+// function. JetStream needs a consumer for this. An observer has no right to make a consumer, because
+// the request for it names the subject to which the server delivers, and by naming a subject of the
+// stores an observer could write into the stores. An engine therefore makes the consumer. The
+// consumer delivers only to an observer, needs no acknowledgements, and ends some time after its
+// observer has gone.
 //
-// On a server without credentials every client makes its own consumers, and ServeWatches does nothing.
+// On a server without credentials every client makes its own consumers, and ServeWatches does
+// nothing.
 func (r *Records) ServeWatches(edge *Conn) (stop func(), err error) {
 	if edge.Open() {
 		return func() {}, nil
@@ -61,13 +63,13 @@ func (r *Records) ServeWatches(edge *Conn) (stop func(), err error) {
 		roles.UnwatchSubject: r.unwatch,
 	} {
 		sub, err := edge.nc.QueueSubscribe(subject+">", "engines", func(m *nats.Msg) {
-			if !strings.HasPrefix(m.Reply, roles.ImportedReplies) { // the request is not from an observer
+			if !strings.HasPrefix(m.Reply, roles.ImportedReplies) { // the request does not come from an observer
 				return
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), hopTimeout)
 			defer cancel()
 			name, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, subject), ".")
-			_ = m.Respond(handle(ctx, name, m.Data)) // an observer that gets no reply asks again
+			_ = m.Respond(handle(ctx, name, m.Data)) // an observer that gets no reply sends its request again
 		})
 		if err != nil {
 			stop()
@@ -122,7 +124,7 @@ func (r *Records) watchFor(ctx context.Context, name string, body []byte) []byte
 	return r.forward(ctx, "$JS.API.CONSUMER.CREATE."+r.name+"."+name+"."+c.FilterSubject, request)
 }
 
-// unwatch ends a watch. It deletes no other kind of consumer.
+// unwatch ends a watch. It deletes no consumer that is not a watch.
 func (r *Records) unwatch(ctx context.Context, name string, _ []byte) []byte {
 	var found struct {
 		Config jetstream.ConsumerConfig `json:"config"`

@@ -18,8 +18,9 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// A backup is a directory with three parts: the copies of the streams in streamsDir, the other files of
-// a data directory in filesDir, and the manifest. The directory gets its name only once it is complete.
+// A backup is a directory with three parts: the copies of the streams in streamsDir, the other files
+// of a data directory in filesDir, and the manifest. Until the backup is complete, the directory has
+// another name.
 const (
 	manifestName  = "manifest.json"
 	streamsDir    = "streams"
@@ -28,14 +29,15 @@ const (
 )
 
 // notArchived are two entries of a data directory that a backup leaves out. The stores are copied as
-// streams instead. The key of the web inbox is left out so that a restore ends all earlier logins.
+// streams instead. The key of the web inbox is left out because a restore must end all earlier
+// logins.
 var notArchived = []string{"nats", "web"}
 
 // Manifest describes a backup.
 type Manifest struct {
 	Format     int              `json:"format"`
 	Nod        string           `json:"nod"`         // the version of nod that made the backup
-	DataFormat int              `json:"data_format"` // the format of the data directory; 0 without one
+	DataFormat int              `json:"data_format"` // the format of the data directory; 0 if the backup has none
 	MadeAt     time.Time        `json:"made_at"`     // everything that was decided before this time is in the backup
 	Streams    []archivedStream `json:"streams"`
 	Files      []archivedFile   `json:"files,omitempty"`
@@ -58,24 +60,25 @@ type archivedFile struct {
 type BackupOptions struct {
 	// Conn is a connection with all rights on the stores, in the role owner-store.
 	Conn *bus.Conn
-	// DataDir is the data directory of the nod. It is empty for stores on other NATS servers, because
-	// only their streams are copied.
+	// DataDir is the data directory of the nod. If the stores are on other NATS servers, DataDir is
+	// empty, because only their streams are copied.
 	DataDir string
 	To      string       // the directory to create; it must not exist
 	Version string       // nod's version
-	Report  func(string) // called with a line about each step; may be nil
+	Report  func(string) // is called with a line of text about each step; may be nil
 }
 
-// Backup copies all stores of a running nod, and the files of its data directory, into a new directory,
-// which exists only once it is complete and on disk. The copy of a stream has everything that was
-// acknowledged before the call. Only the owner can read the backup, because it contains keys.
+// Backup copies all stores of a running nod, and the files of its data directory, into a new
+// directory. This directory appears only when it is complete and on disk. The copy of a stream has
+// everything that was acknowledged before the call. Only the owner can read the backup, because it
+// contains keys.
 func Backup(ctx context.Context, o BackupOptions) (Manifest, error) {
 	m := Manifest{Format: archiveFormat, Nod: o.Version, MadeAt: time.Now().UTC()}
 	to, err := o.target()
 	if err != nil {
 		return m, err
 	}
-	unfinished := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".unfinished") // a killed backup may have left this directory
+	unfinished := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".unfinished") // an earlier backup that was killed may have left this directory
 	if err := errors.Join(os.RemoveAll(unfinished), os.MkdirAll(filepath.Dir(to), 0o700), os.Mkdir(unfinished, 0o700), os.Mkdir(filepath.Join(unfinished, streamsDir), 0o700)); err != nil {
 		return m, fmt.Errorf("make the backup: %w", err)
 	}
@@ -89,7 +92,7 @@ func Backup(ctx context.Context, o BackupOptions) (Manifest, error) {
 }
 
 // target returns the absolute path of the backup. It refuses an existing path. It also refuses a path
-// in the data directory, because the backup would be copied into itself.
+// in the data directory, because the backup would then be copied into itself.
 func (o *BackupOptions) target() (string, error) {
 	to, err := filepath.Abs(o.To)
 	if err != nil {
@@ -210,7 +213,7 @@ func describeFile(path string) (archivedFile, error) {
 	return archivedFile{Bytes: n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// openArchive reads the manifest of a backup, and compares all files of the backup with the manifest.
+// openArchive reads the manifest of a backup, and checks all files of the backup against it.
 func openArchive(dir string) (Manifest, error) {
 	var m Manifest
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// backups is the directory in a data directory that contains its backups. nod removes only unfinished
-// backups.
+// backups is the directory in a data directory that contains its backups. nod itself removes only
+// unfinished backups from it.
 const backups = "backups"
 
-// notData are the entries of a data directory that a backup leaves out: the backups, the logs,
-// the file with the data's format, and files that nod makes anew.
+// notData are the entries of a data directory that a backup leaves out: the backups, the logs, the
+// file with the format of the data, and files that nod makes again at each start.
 var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs", "reserve"}
 
 // backUp copies the data of a directory into a new directory under backups, and returns the

@@ -49,8 +49,8 @@ func DecodeSettings(data []byte) (schemas.Settings, error) {
 // SettingsSchema calls schemas.SettingsSchema with the settings of all Channels.
 func SettingsSchema() ([]byte, error) { return schemas.SettingsSchema(ChannelSettings()...) }
 
-// open makes the carrier of a channel. It returns nil and no error if the settings do not name
-// the channel.
+// open makes the carrier of a channel. If the settings do not name the channel, it returns nil
+// without an error.
 func open(ch people.Channel, c schemas.Connectors, log *slog.Logger) (people.Carrier, error) {
 	settings, named := c.Channels[ch.Name()]
 	if !named {
@@ -71,10 +71,10 @@ func ChannelNames() []string {
 	return names
 }
 
-// Work starts a worker of one of the Channels with the settings in force. conn must use the connector's
-// key. If the settings do not name the channel or lack a value, the error is one line with the fix. The
-// caller must Stop the worker. The first element of spans gets the spans of traced requests; without
-// it, nothing is traced.
+// Work starts a worker of one of the Channels with the settings in force. The connection must use the
+// connector's key. If the settings do not name the channel or lack a value, the error is one line
+// with the fix. The caller must Stop the worker. The first element of the parameter spans gets the
+// spans of traced requests. Without such an element, nothing is traced.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger, spans ...traces.Writer) (*connector.Worker, error) {
 	state, err := connector.NewDesk(conn, name).Settings(ctx)
 	if err != nil {
@@ -98,8 +98,9 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 
 type checker interface{ Check(context.Context) error }
 
-// Reach tries, from this process, to reach each of the Channels that the settings name. The result has
-// an entry for each: the error, or nil if the channel can be reached or offers no test.
+// Reach tries, from this process, to reach each of the Channels that the settings name. The result
+// has an entry for each of these channels. The entry is an error, or nil if the channel can be
+// reached or cannot be tested.
 func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
 	reached := map[string]error{}
 	for _, ch := range channels {
@@ -120,8 +121,8 @@ type worker struct {
 	conn *bus.Conn
 }
 
-// startWorkers starts a worker for each connector that the settings name. It only logs the
-// error of a worker that cannot start, because people can answer on the other channels.
+// startWorkers starts a worker for each connector that the settings name. If a worker cannot start,
+// startWorkers only logs the error, because people can answer on the other channels.
 func (n *Nod) startWorkers(ctx context.Context) error {
 	s, err := n.engine.Settings(ctx)
 	if err != nil {
@@ -158,7 +159,7 @@ func (n *Nod) startWorker(ctx context.Context, name string, carrier people.Carri
 	return nil
 }
 
-// Running returns the names of the connectors with a worker in this process.
+// Running returns the names of those connectors that have a worker in this process.
 func (n *Nod) Running() []string { return n.running }
 
 func (n *Nod) stopWorkers(ctx context.Context) error {

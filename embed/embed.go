@@ -1,5 +1,6 @@
 // Package embed runs a whole nod in the caller's process: an engine and the connectors that the
-// settings name. They use an embedded NATS server with its own keys, or other NATS servers.
+// settings name. The engine and the connectors use an embedded NATS server with keys of its own, or
+// other NATS servers.
 package embed
 
 import (
@@ -37,16 +38,16 @@ type Options struct {
 	// acknowledges only writes that are on disk.
 	SyncInterval time.Duration
 	// URL names NATS servers to use in place of the embedded server. Creds and StoreCreds are the
-	// engine's key files for the accounts EDGE and STORE. Without these files the servers must require
-	// no credentials.
+	// engine's key files for the accounts EDGE and STORE. If the files are not named, the servers must
+	// require no credentials.
 	URL, Creds, StoreCreds string
 	// Replicas is the number of replicas of each store on a cluster; 0 means 1.
 	Replicas int
-	// Wait is how long Start tries to reach URL; 0 means one try.
+	// Wait is how long Start tries to reach the servers at URL; 0 means one try.
 	Wait time.Duration
-	// Settings is the content of a settings.json to apply. Nil keeps the settings in force; at the very
-	// first start, nil means empty settings. If the settings have no approvers, the user of this
-	// process becomes the approver; see WithApprovers.
+	// Settings is the content of a settings.json to apply. Nil keeps the settings that are in force, or
+	// means empty settings at the very first start. If the settings have no approvers, the user of this
+	// process becomes the approver (see WithApprovers).
 	Settings []byte
 	// KeepSettings applies no settings, not even at the very first start.
 	KeepSettings bool
@@ -58,22 +59,22 @@ type Options struct {
 	// Metrics is the address that serves GET /metrics for Prometheus, /healthz and /readyz; empty for
 	// none.
 	Metrics string
-	// WebKey is the file of the key that signs web logins; empty means the file in the data
-	// directory. Several inboxes behind one address need the same key.
+	// WebKey is the file of the key that signs web logins; empty means the file in the data directory.
+	// If several inboxes share one address, they need the same key.
 	WebKey string
 	// VoiceTimeout, if not 0, replaces the settings' timeout for voice.
 	VoiceTimeout time.Duration
 	// Traces exports the spans of requests; nil for no traces. The caller closes it after Stop.
 	Traces  *otlp.Exporter
 	Version string       // nod's version, in SemVer; empty means "0.0.0"
-	Log     *slog.Logger // nil logs nothing
+	Log     *slog.Logger // if nil, nod logs nothing
 }
 
-// Nod is a running nod. All methods but Stop are safe for concurrent use.
+// Nod is a running nod. All methods except Stop are safe for concurrent use.
 type Nod struct {
 	opts   Options
 	keys   *roles.Keys
-	own    []roles.User // the keys of this nod's own parts, as they were at the start
+	own    []roles.User // the keys of the parts of this nod itself, as they were at the start
 	server *bus.Server  // the embedded server; nil if Options.URL names other servers
 	edge   *bus.Conn
 	store  *bus.Conn
@@ -86,7 +87,7 @@ type Nod struct {
 	webConn *bus.Conn
 	running []string // the connectors that have a worker
 
-	stopKeys func() // ends followKeys; nil without an embedded server
+	stopKeys func() // ends the goroutine of followKeys; nil without an embedded server
 }
 
 // Start starts a nod and returns once the nod serves requests. An error is one line, and leaves no part
@@ -131,8 +132,8 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // without a host name, rules that allow calls by the host name do not apply
-	home, _ := os.UserHomeDir() // without a home directory, allow rules that depend on it do not apply
+	host, _ := os.Hostname()    // if this machine's host name is unknown, rules that allow calls by it do not apply
+	home, _ := os.UserHomeDir() // if the home directory is unknown, allow rules that depend on it do not apply
 	own, err := ownFiles(o.DataDir)
 	if err != nil {
 		return err
@@ -161,8 +162,8 @@ func (n *Nod) start(ctx context.Context) error {
 	return n.openWeb(ctx)
 }
 
-// serveMetrics starts the server for metrics, if the Options name one, and returns the function that
-// counts log entries.
+// serveMetrics starts the server for metrics if the Options name its address. It returns the function
+// that counts log entries for the metrics.
 func (n *Nod) serveMetrics() (count func(*schemas.LogEntry), err error) {
 	if n.opts.Metrics == "" {
 		return nil, nil
@@ -175,8 +176,8 @@ func (n *Nod) serveMetrics() (count func(*schemas.LogEntry), err error) {
 	return m.Logged, err
 }
 
-// tracer returns the tracer of the engine and the workers. Without traces it returns nil, and not an
-// interface with a nil Exporter.
+// tracer returns the tracer of the engine and the workers. If nothing is traced, it returns a nil
+// interface, and not an interface with a nil Exporter.
 func (n *Nod) tracer() traces.Tracer {
 	if n.opts.Traces == nil {
 		return nil
@@ -184,8 +185,8 @@ func (n *Nod) tracer() traces.Tracer {
 	return n.opts.Traces
 }
 
-// ownFiles returns the absolute path of the data directory and, if it differs, that path
-// without symbolic links.
+// ownFiles returns the absolute path of the data directory. If that path has symbolic links, ownFiles
+// also returns it with the links resolved.
 func ownFiles(dataDir string) ([]string, error) {
 	if dataDir == "" {
 		return nil, nil
@@ -226,7 +227,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
-		ids = append(ids, roles.ConnectorID(name)) // each channel gets a key now, because the settings may name it later, and the server reads keys only at its start
+		ids = append(ids, roles.ConnectorID(name)) // every channel gets a key at the start, because the settings may name the channel later, and the server reads keys only at its start
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err
@@ -243,8 +244,8 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	return n.users(time.Now())
 }
 
-// connect opens a connection in a role. It uses that role's key if the server is embedded, and
-// otherwise creds.
+// connect opens a connection in a role. If the server is embedded, it uses that role's key, and
+// otherwise the key file creds.
 func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn, error) {
 	o := bus.Options{URL: n.opts.URL, Name: "nod " + id.String(), Creds: creds, Inbox: id.InboxPrefix(), Wait: n.opts.Wait, Log: n.opts.Log}
 	if n.server != nil {
@@ -269,7 +270,7 @@ func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	return n.connect(ctx, id, keys.Path(id))
 }
 
-// Metrics returns the address that serves metrics, or "".
+// Metrics returns the address at which metrics are served, or "" if they are not.
 func (n *Nod) Metrics() string {
 	if n.metrics == nil {
 		return ""
@@ -277,7 +278,7 @@ func (n *Nod) Metrics() string {
 	return n.metrics.Addr()
 }
 
-// Traces returns the address of the collector that gets spans, or "".
+// Traces returns the address of the collector that gets spans, or "" if there is none.
 func (n *Nod) Traces() string {
 	if n.opts.Traces == nil {
 		return ""
@@ -293,8 +294,8 @@ func (n *Nod) URL() string {
 	return n.opts.URL
 }
 
-// Failed returns a channel that gets an error if the disk fails. After that no write is confirmed, so
-// the process must stop this nod and end.
+// Failed returns a channel that gets an error if the disk fails. After that the server confirms no
+// write, so the process must stop this nod and end.
 func (n *Nod) Failed() <-chan error {
 	if n.server == nil {
 		return nil
@@ -352,9 +353,9 @@ func WithApprovers(data []byte) ([]byte, error) {
 	return schemas.Encode(s)
 }
 
-// Stop stops the connectors, replies to every open call, and then stops the engine, the
-// connections and the server. Pending requests stay stored. ctx bounds the wait for open calls
-// and for work in progress.
+// Stop stops the connectors, replies to every open call, and then stops the engine, the connections
+// and the server. Pending requests stay stored. The context bounds the wait for open calls and for
+// work in progress.
 func (n *Nod) Stop(ctx context.Context) error {
 	if n.metrics != nil {
 		n.metrics.Running(nil)

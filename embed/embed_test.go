@@ -21,11 +21,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many of them can run at the same time
+	_ = flag.Set("test.parallel", "8") // many of these tests can run at the same time, because they mostly wait
 	os.Exit(m.Run())
 }
 
-// used is a nod together with an agent that asks and a person who answers.
+// used is a nod in use: it has an agent that sends requests and a person who answers them.
 type used struct {
 	*testing.T
 	nod   *embed.Nod
@@ -94,7 +94,7 @@ func TestAFailingStartHasOneLine(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run.json")
 	log := onLog(func(text string) {
-		if strings.Contains(text, "Initiating Shutdown") { // a directory replaces the run file, so that nod fails to remove it
+		if strings.Contains(text, "Initiating Shutdown") { // there is a directory in place of the run file, so nod fails to remove the file
 			require.NoError(t, os.Remove(run))
 			require.NoError(t, os.MkdirAll(filepath.Join(run, "x"), 0o700))
 		}

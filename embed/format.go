@@ -11,16 +11,16 @@ import (
 	"path/filepath"
 )
 
-// A step converts a data directory from one format to the next, while no nod runs on the directory. A
-// step never sees partly converted data, because nod restores the backup after a step that failed or
-// was interrupted.
+// A step converts a data directory from one format to the next, while no nod runs on the directory.
+// If a step failed or was interrupted, nod restores the backup, so a step never sees partly converted
+// data.
 type step struct {
-	what string // a description of the step for messages, beginning with "to"
+	what string // a description of what the step does, for messages; it begins with "to"
 	do   func(ctx context.Context, dir string) error
 }
 
-// steps lists all steps, of which the first converts format 1 to format 2. A change of the data needs a
-// step only if an older nod would misread the new data.
+// steps lists all steps, of which the first converts format 1 to format 2. A new version of nod needs
+// a step only if older versions would misread its data.
 func steps() []step { return nil }
 
 // formatName is the name of the file with a data directory's format.
@@ -31,8 +31,7 @@ const formatName = "format.json"
 type format struct {
 	Format int    `json:"format"`
 	Nod    string `json:"nod"` // the version of nod that wrote the file
-	// Backup is the directory to restore if the steps do not complete. It is empty unless steps
-	// run.
+	// Backup is the backup to restore if the steps are interrupted. It is set only while steps run.
 	Backup string `json:"backup,omitempty"`
 }
 
@@ -103,7 +102,7 @@ func goBack(dir string, f *format) error {
 	return f.write(dir)
 }
 
-// readFormat reads a directory's format; a new directory has the current format.
+// readFormat reads a directory's format. For a new directory it returns the current format.
 func readFormat(dir string, current int) (format, error) {
 	path := filepath.Join(dir, formatName)
 	data, err := os.ReadFile(path)
@@ -126,7 +125,7 @@ func readFormat(dir string, current int) (format, error) {
 	return f, nil
 }
 
-// write replaces format.json atomically, and returns once the file is on disk. After an error the old
+// write replaces format.json atomically, and returns once the file is on disk. If it fails, the old
 // file stays.
 func (f format) write(dir string) error {
 	data, err := json.Marshal(f)

@@ -22,7 +22,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// up starts a nod of version 0.5.0 on a data directory.
+// up starts a nod of the version 0.5.0 on a data directory.
 func up(t *testing.T, dir string) (*Nod, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -165,8 +165,8 @@ func TestAFailedMigrationStepChangesNothing(t *testing.T) {
 	stillWaits(t, dir)
 }
 
-// A nod that dies during a step leaves the backup's path in format.json. The next nod first restores
-// the backup, even if that nod does not have the step.
+// If a nod dies during a step, the backup's path stays in format.json. The next nod on the directory
+// restores the backup first, even if it is a version without that step.
 func TestAnInterruptedMigrationIsUndoneFirst(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string][]step{

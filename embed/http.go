@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// HTTPAgent returns an agent for the HTTP API. Clients with the token send requests in the agent's
-// name. conn must use the agent's key. done releases the agent and leaves conn open.
+// HTTPAgent returns an agent for the HTTP API. Clients that have the token send requests in the
+// agent's name. The connection must use the agent's key. The returned function done releases the
+// agent and leaves the connection open.
 func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()) {
 	asker := bus.NewAsker(conn, name)
 	over := httpNod{conn, asker}
@@ -20,15 +21,14 @@ func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()
 }
 
 const (
-	// httpFinds is the shortest time for which Await tries to read a request's state while no engine
-	// replies.
+	// While no engine replies, Await tries to read a request's state for at least httpFinds.
 	httpFinds = 15 * time.Second
 	// hookReaches is how long a hook over HTTP tries to reach nod. Like the command nod hook, it does
-	// not wait until nod is started.
+	// not wait for nod to be started.
 	hookReaches = 3 * time.Second
 )
 
-// httpNod connects the HTTP API to an agent's connection.
+// httpNod gives the HTTP API access to nod over an agent's connection.
 type httpNod struct {
 	conn  *bus.Conn
 	asker *bus.Asker
@@ -89,11 +89,12 @@ func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
 	return hookNod{n.asker}, nil
 }
 
-// hookNod connects a hook to an agent's connection.
+// hookNod gives a hook access to nod over an agent's connection.
 type hookNod struct{ *bus.Asker }
 
-// Ask waits until nod has stored the request (see agents.UntilStored), and then for the decision until
-// ctx ends. At the end of ctx the request stays pending, and the hook decides whether to withdraw it.
+// Ask waits until nod has stored the request (see agents.UntilStored), and then for the decision
+// until ctx ends. When ctx ends, the request stays pending, and the hook decides whether to withdraw
+// the request.
 func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := agents.UntilStored(ctx)
 	defer cancel()

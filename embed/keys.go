@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// keysEvery is the interval at which a running nod looks for changed keys. It is also the longest time
-// until the server begins to refuse a revoked key.
+// keysEvery is the interval at which a running nod looks for changed keys. A server therefore refuses
+// a revoked key after at most this time.
 const keysEvery = 200 * time.Millisecond
 
 // users returns the users that the server accepts: all keys of the data directory, replaced keys whose
@@ -37,8 +37,8 @@ func (n *Nod) users(now time.Time) ([]roles.User, error) {
 	return users, nil
 }
 
-// UsesKey reports whether a part of nod up connects with the key of id. The server accepts the key of a
-// part, even after its replacement, until nod up is started again.
+// UsesKey reports whether a part of nod up connects with the key of this ID. Even if such a key is
+// replaced, the server accepts it until nod up is started again.
 func UsesKey(id roles.ID) bool {
 	switch id.Role {
 	case roles.Agent, roles.Observer, roles.Owner, roles.OwnerStore, roles.TokenService:
@@ -47,8 +47,8 @@ func UsesKey(id roles.ID) bool {
 	return true
 }
 
-// followKeys gives the server the changed users until ctx ends. If a key is unusable, the server keeps
-// its present users, and the log names the fault.
+// followKeys looks for changed keys until ctx ends, and gives the server the users of these keys. If
+// a key is unusable, the server keeps its present users, and the log names the fault.
 func (n *Nod) followKeys(ctx context.Context) {
 	tick := time.NewTicker(keysEvery)
 	defer tick.Stop()
@@ -93,11 +93,11 @@ func (n *Nod) keysState(now time.Time) string {
 		}
 		info, err := e.Info()
 		if err != nil {
-			continue // the file was just removed
+			continue // the file has just been removed
 		}
 		fmt.Fprintln(&b, e.Name(), info.Mode(), info.Size(), info.ModTime().UnixNano())
 	}
-	earlier, _ := n.keys.Earlier(now) // the caller reports the error
+	earlier, _ := n.keys.Earlier(now) // the caller notices the error when it reads the keys, and reports it
 	fmt.Fprintln(&b, len(earlier))
 	return b.String()
 }

@@ -45,7 +45,7 @@ func (m *measured) get(path, host string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// showing waits until the metrics contain these lines, and returns all metrics.
+// showing waits until the text of the metrics contains these lines, and returns the whole text.
 func (m *measured) showing(lines ...string) (all string) {
 	m.Helper()
 	require.Eventually(m, func() bool {
@@ -105,8 +105,8 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	require.NoError(t, err, string(out))
 }
 
-// dashboardNames requires that each metric and each label in docs/grafana.json is in all, the text that
-// /metrics serves.
+// dashboardNames asserts that each metric and each label in docs/grafana.json is in the text that
+// /metrics serves. The parameter all is this text.
 func dashboardNames(t *testing.T, all string) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/grafana.json")
@@ -164,7 +164,7 @@ func TestAnEngineWithoutServersIsNotReady(t *testing.T) {
 	defer func() {
 		brief, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = n.Stop(brief) // Stop reports an error, because the servers are gone
+		_ = n.Stop(brief) // Stop returns an error, because the servers are gone
 	}()
 	m := &measured{&used{T: t, nod: n}}
 	status, body := m.get("/readyz", "")
@@ -222,7 +222,7 @@ func TestAlertsNameRealMetrics(t *testing.T) {
 	seen := 0
 	for _, word := range strings.FieldsFunc(string(rules), func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_", r) }) {
 		name, isMetric := strings.CutPrefix(word, "nod_")
-		if !isMetric || strings.HasPrefix(name, "answer_seconds") || strings.HasPrefix(name, "decisions_total") { // these two metrics have values only after a decision
+		if !isMetric || strings.HasPrefix(name, "answer_seconds") || strings.HasPrefix(name, "decisions_total") { // these two metrics have no value before the first decision
 			continue
 		}
 		seen++

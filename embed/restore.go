@@ -21,7 +21,7 @@ type RestoreOptions struct {
 	Replicas int    // the number of replicas of each store on NATS servers; 0 means 1
 	Version  string
 	Log      *slog.Logger
-	Report   func(string) // called with a line about each step; may be nil
+	Report   func(string) // is called with a line of text about each step; may be nil
 }
 
 // restoring is a restore in progress.
@@ -45,7 +45,7 @@ func (o RestoreOptions) begin() (*restoring, error) {
 		return nil, err
 	}
 	r := &restoring{RestoreOptions: o, manifest: m, note: schemas.Restored{At: time.Now().UTC(), MadeAt: m.MadeAt}}
-	for _, s := range m.Streams { // the restore must not seem earlier than the backup, because the servers' clocks may have been ahead
+	for _, s := range m.Streams { // the time of the restore must not seem earlier than the backup, even if the servers' clocks were ahead at the backup
 		var state struct {
 			Last time.Time `json:"last_ts"`
 		}
@@ -60,10 +60,10 @@ func (o RestoreOptions) begin() (*restoring, error) {
 	return r, nil
 }
 
-// RestoreInto creates a data directory from a backup. The directory must be empty or missing, and has
-// content only once the restore is complete and on disk. The restored nod is frozen: until a thaw it
-// denies all requests that were pending at the backup, and all new ones. Grants from before the restore
-// have ended.
+// RestoreInto creates a data directory from a backup. The directory must be empty or missing, and
+// stays so until the restore is complete and on disk. The restored nod is frozen: until a thaw it
+// denies all requests that were pending when the backup was made, and all new requests. Grants from
+// before the restore have ended.
 func RestoreInto(ctx context.Context, dir string, o RestoreOptions) (Manifest, error) {
 	r, err := o.begin()
 	if err != nil {
@@ -80,7 +80,7 @@ func RestoreInto(ctx context.Context, dir string, o RestoreOptions) (Manifest, e
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r.manifest, err
 	}
-	unfinished := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".restoring") // a killed restore may have left this directory
+	unfinished := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".restoring") // an earlier restore that was killed may have left this directory
 	if err := errors.Join(os.RemoveAll(unfinished), os.MkdirAll(filepath.Dir(dir), 0o700), os.Mkdir(unfinished, 0o700)); err != nil {
 		return r.manifest, fmt.Errorf("restore: %w", err)
 	}
@@ -125,8 +125,8 @@ func (r *restoring) fill(ctx context.Context, dir string) error {
 	return errors.Join(os.RemoveAll(filepath.Join(dir, "lock")), syncDir(dir))
 }
 
-// serving calls f with a connection to a server that runs on dir. Only the owner of the stores may use
-// this server.
+// serving runs a server on the directory dir, and calls f with a connection to it. Only the role
+// owner-store may use this server.
 func (r *restoring) serving(ctx context.Context, dir string, f func(*bus.Conn) error) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	keys, err := roles.OpenKeys(dir)
@@ -153,9 +153,9 @@ func (r *restoring) serving(ctx context.Context, dir string, f func(*bus.Conn) e
 }
 
 // RestoreStores restores the stores of a backup to NATS servers without stores of nod. The connection
-// needs all rights on the stores (owner-store). Engines that start during the restore wait until it is
-// complete, even if RestoreStores is stopped and called again. The restored stores are frozen as by
-// RestoreInto.
+// needs all rights on the stores (owner-store). Engines that start during the restore wait until it
+// is complete, even if RestoreStores is interrupted and called again. The restored stores are frozen,
+// as RestoreInto does it.
 func RestoreStores(ctx context.Context, conn *bus.Conn, o RestoreOptions) (Manifest, error) {
 	r, err := o.begin()
 	if err != nil {
@@ -167,7 +167,7 @@ func RestoreStores(ctx context.Context, conn *bus.Conn, o RestoreOptions) (Manif
 	return r.manifest, r.restoreStores(ctx, conn, max(1, o.Replicas))
 }
 
-// mark returns the text by which the servers recognise the backup.
+// mark returns a text by which a later restore recognises stores that come from the same backup.
 func (r *restoring) mark() string { return r.manifest.MadeAt.Format(time.RFC3339Nano) }
 
 func (r *restoring) restoreStores(ctx context.Context, conn *bus.Conn, replicas int) error {
@@ -206,13 +206,13 @@ func (r *restoring) stream(name string) (s archivedStream, path string) {
 			return s, filepath.Join(r.From, filepath.FromSlash(s.Path))
 		}
 	}
-	return archivedStream{Name: name}, "" // cannot happen, because openArchive has checked that all streams are there
+	return archivedStream{Name: name}, "" // this cannot happen, because openArchive has checked that all streams are in the backup
 }
 
-// leftWithin is how long parts of a killed restore may stay on the servers.
+// leftWithin is how long the servers may keep parts of a killed restore.
 const leftWithin = 30 * time.Second
 
-// restoreStream restores one store. If a killed restore has left a part of it, restoreStream
+// restoreStream restores one store. If a killed restore has left a part of the store, restoreStream
 // removes that part and tries again, for at most leftWithin.
 func (r *restoring) restoreStream(ctx context.Context, conn *bus.Conn, s archivedStream, path string, replicas int) error {
 	until := time.Now().Add(leftWithin)
@@ -245,8 +245,9 @@ func (r *restoring) restoreOnce(ctx context.Context, conn *bus.Conn, s archivedS
 	return conn.Restore(ctx, s.Name, placed, in)
 }
 
-// freezeSettings makes a frozen copy of the settings in the file "settings" in dir. It freezes them on
-// a server of its own, so that no engine ever sees the settings without the freeze.
+// freezeSettings writes a copy of the settings, with a freeze in it, into the file "settings" in dir.
+// It adds the freeze on a separate server, so that no engine ever sees the restored settings without
+// the freeze.
 func (r *restoring) freezeSettings(ctx context.Context, dir string) (archivedStream, error) {
 	order := bus.RestoreOrder()
 	s, path := r.stream(order[len(order)-1])

@@ -17,9 +17,9 @@ type Web struct {
 	viewer *connector.Viewer
 }
 
-// OpenWeb starts the web inbox on conn, which must use the key of the web connector. The public URL
-// comes from the settings in force, and all other options except the desk come from o. The caller must
-// Stop the inbox.
+// OpenWeb starts the web inbox over a connection, which must use the key of the web connector. The
+// public URL of the inbox comes from the settings in force, and OpenWeb makes the desk. All other
+// options come from o. The caller must Stop the inbox.
 func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Options) (*Web, error) {
 	desk := connector.NewDesk(conn, web.Name)
 	state, err := desk.Settings(ctx)
@@ -62,7 +62,7 @@ func (n *Nod) openWeb(ctx context.Context) error {
 	return err
 }
 
-// Web returns the web inbox that runs in this process, or nil.
+// Web returns the web inbox that runs in this process, or nil if none runs.
 func (n *Nod) Web() *Web { return n.web }
 
 func (n *Nod) stopWeb(ctx context.Context) error {

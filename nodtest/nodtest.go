@@ -1,5 +1,5 @@
-// Package nodtest runs a complete nod in a test's process and answers its prompts. With it, tests check
-// how a program acts if its request is allowed, denied or not answered.
+// Package nodtest runs a complete nod in a test's process and answers its prompts. Tests use it to
+// check how a program acts if its request is allowed, denied or not answered.
 package nodtest
 
 import (
@@ -28,7 +28,7 @@ const person = "nodtest"
 type Answer struct {
 	Kind    schemas.OptionKind
 	Message string          // the message for the agent
-	Input   json.RawMessage // the input that replaces the tool's input, unless it is nil
+	Input   json.RawMessage // the input that replaces the tool's input; nil keeps the tool's input
 }
 
 // Allow returns an answer that allows the call once.
@@ -39,8 +39,8 @@ func Deny(message string) Answer { return Answer{Kind: schemas.RejectOnce, Messa
 
 // Start starts a nod that stops when the test ends, and returns a client of this nod. nod applies its
 // default rules. For each request that no rule decides, it calls the function answer, possibly from
-// several goroutines at once. Requests are independent: identical requests do not share a prompt, and
-// no denial is remembered. If nod cannot start or stop, or an answer cannot be sent, the test fails.
+// several goroutines at once. Identical requests do not share a prompt, and no denial is remembered.
+// If nod cannot start or stop, or an answer cannot be sent, the test fails.
 func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -48,7 +48,7 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: dir, SyncInterval: time.Minute, EngineAlone: true, Log: quiet,
-		// Each request gets its own prompt, because the settings turn off joining and remembered
+		// Each request gets a prompt of its own, because the settings turn off joining and remembered
 		// denials.
 		Settings: []byte(`{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":[{"name":"nodtest","identities":[{"connector":"terminal","user_id":"nodtest"}]}]}}`),
 	})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// From identifies a person on a channel. Its ids are those that the channel guarantees, never display
-// names.
+// From identifies a person on a channel. Its fields have the ids that the channel guarantees for the
+// person, and no display names.
 type From struct {
 	UserID    string `json:"user_id"`
 	Chat      string `json:"chat,omitempty"`
@@ -24,8 +24,8 @@ func (f *From) NotApprover(connector string) error {
 	return Errorf(CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", f.UserID, connector)
 }
 
-// Answer is a person's answer to a Prompt. It repeats the prompt's digest, because the engine refuses an
-// answer whose digest differs from the request's digest.
+// Answer is a person's answer to a Prompt. It repeats the prompt's digest, because the engine refuses
+// an answer whose digest is not that of the request.
 type Answer struct {
 	Type         string          `json:"type"`
 	SessionID    string          `json:"session_id"`
@@ -35,10 +35,10 @@ type Answer struct {
 	Cancelled    bool            `json:"cancelled,omitempty"`
 	Message      string          `json:"message,omitempty"`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
-	// A Scope wider than ScopeOnce also allows later calls: those that Reach selects, for ForSeconds.
-	// With ForSeconds 0, these calls are allowed until the grant is revoked.
+	// A Scope wider than ScopeOnce also allows the later calls that Reach selects, for ForSeconds
+	// seconds. If ForSeconds is 0, they are allowed until the grant is revoked.
 	Scope      Scope `json:"scope,omitempty"`
-	Reach      int   `json:"reach,omitempty"` // the index of the chosen element of the prompt's Remember
+	Reach      int   `json:"reach,omitempty"` // the index of the chosen element in the prompt's list Remember
 	ForSeconds int   `json:"for_seconds,omitempty"`
 	// Waiters repeats the prompt's Waiters. The answer decides that many calls, in the order in which
 	// they were asked. Calls that joined later stay pending. 0 means 1: only the first call.
@@ -52,21 +52,21 @@ type Answer struct {
 // Key returns the key of the request's record.
 func (a *Answer) Key() string { return Key(a.SessionID, a.PendingID) }
 
-// Prompt is a request in the form for one recipient on one connector. A Prompt without a Recipient is for
-// all viewers.
+// Prompt is a request as one recipient on one connector is shown it. A Prompt without a Recipient is
+// for all viewers.
 type Prompt struct {
 	Type      string   `json:"type"`
 	SessionID string   `json:"session_id"`
 	PendingID string   `json:"pending_id"`
 	Connector string   `json:"connector,omitempty"`
 	Recipient string   `json:"recipient,omitempty"`
-	Revision  uint64   `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than an earlier prompt
+	Revision  uint64   `json:"revision"` // the record's revision; a receiver ignores a prompt with a lower revision than one that it has already received
 	Agent     string   `json:"agent"`
 	Request   Request  `json:"request"`
 	Digest    string   `json:"digest"`
 	Risk      Risk     `json:"risk"`
 	Reasons   []string `json:"reasons,omitempty"` // the reasons for the risk
-	Targets   []Target `json:"targets,omitempty"` // the objects of the reasons, if nod knows them
+	Targets   []Target `json:"targets,omitempty"` // the files or other targets that these reasons are about, if nod knows them
 	// Unseen describes code that the call runs but that its input does not show, such as a downloaded
 	// script.
 	Unseen []string `json:"unseen,omitempty"`
@@ -91,8 +91,8 @@ type Prompt struct {
 	// itself is the question. People see and answer only questions.
 	Joined string `json:"joined,omitempty"`
 	// Waiters is the number of identical calls that have asked this question, including calls that no
-	// longer wait. An answer repeats this number. Waiting is the number of calls that still wait, and
-	// that run if the question is allowed once.
+	// longer wait. An answer repeats this number. Waiting is the number of those calls that still wait
+	// and would run if the question were allowed once.
 	Waiters int `json:"waiters,omitempty"`
 	Waiting int `json:"waiting,omitempty"`
 	// VotesNeeded is the number of people who must allow the request; 0 means one. Votes are the allows
@@ -100,12 +100,12 @@ type Prompt struct {
 	// only calls that every vote covers.
 	VotesNeeded int    `json:"votes_needed,omitempty"`
 	Votes       []Vote `json:"votes,omitempty"`
-	// Next says when further people are asked. It is nil if all people have been asked. Zone is the
-	// recipient's time zone, if the settings name one.
+	// Next says when further people are asked and who they are. It is nil if all people have been asked.
+	// Zone is the recipient's time zone, if the settings name one.
 	Next     *NextStep `json:"next,omitempty"`
 	Zone     string    `json:"zone,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
-	// Aftermath lists the calls whose end at the host differs from the decision.
+	// Aftermath describes those calls that ended at the host differently from the decision.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 	// Run is not nil if the call was allowed to run contained.
 	Run *ContainedRun `json:"run,omitempty"`
@@ -116,7 +116,7 @@ type Prompt struct {
 // NextStep says when a pending request is asked of further people.
 type NextStep struct {
 	At time.Time `json:"at"`
-	To []string  `json:"to"` // the names of these people
+	To []string  `json:"to"` // the names of the people who are asked in the next step
 }
 
 // Key returns the key of the prompt's record.
@@ -134,9 +134,9 @@ type Query struct {
 	// After is the field Next of the previous page. It is empty for the first page.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"`
-	// Log asks for older history: what the log has about requests whose records are no longer kept, the
-	// newest request first. If PendingID is set, the page has only requests whose ids begin with
-	// PendingID.
+	// Log asks for older history, which is what the log has about requests whose records are no longer
+	// kept. The newest request is first. If PendingID is set, the page has only requests whose ids begin
+	// with PendingID.
 	Log bool `json:"log,omitempty"`
 }
 
@@ -145,16 +145,17 @@ type Query struct {
 const MinPrefix = 4
 
 // Page is the reply to a Query. Within a page, the oldest request is first. A request that changes
-// between the reading of two pages may be on both; the later page has its newer version.
+// between the reading of two pages may be on both pages. The later page has the newer version of the
+// request.
 type Page struct {
 	Type    string    `json:"type"`
 	Prompts []Prompt  `json:"prompts"`
 	Next    string    `json:"next,omitempty"`
 	Now     time.Time `json:"now"` // the broker's time, for countdowns
 	// Logged and Log are the reply to a Query with Log set: the requests, the newest first, and how far
-	// the page reaches into the log. A page may have few requests, or none, although Next is set, because
-	// the number of log entries that are read for a page is limited. Engines that cannot read the log
-	// leave Log empty.
+	// the page reaches into the log. Because the engine reads only a limited number of log entries for a
+	// page, a page may have few requests, or none, even if more pages follow. Engines that cannot read
+	// the log leave Log empty.
 	Logged []LoggedRequest `json:"logged,omitempty"`
 	Log    *LogExtent      `json:"log,omitempty"`
 }

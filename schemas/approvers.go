@@ -2,17 +2,17 @@ package schemas
 
 import "slices"
 
-// Approvers names the people who may answer, and a condition on every allow.
+// Approvers names the people who may answer. It can also set a condition on every allow.
 type Approvers struct {
 	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
 	// Groups are lists of these people, each with a name.
 	Groups []Group `json:"groups,omitempty"`
-	// Escalation says whom a request is asked of, and when. The first escalation that covers a request
-	// counts. If none covers it, all people are asked at once.
+	// Escalation says which people are asked about a request, and when. Only the first escalation that
+	// covers a request counts. If none covers it, all people are asked at once.
 	Escalation []Escalation `json:"escalation,omitempty"`
-	// Require may be second_device. Every allow from the agents' machine is then refused, because an
-	// agent may be able to read the keys on that machine.
+	// Require may be empty or second_device. With second_device, every allow from the agents' machine is
+	// refused, because an agent may be able to read the keys on that machine.
 	Require Requirement `json:"require,omitempty"`
 }
 
@@ -38,14 +38,14 @@ type Approver struct {
 	// TimeZone is the person's time zone, such as Europe/Berlin, for Quiet and for times in prompts. If
 	// it is empty, prompts in chats have times in UTC.
 	TimeZone string `json:"time_zone,omitempty"`
-	// Quiet lists the times at which no phone or chat of the person gets a prompt. Prompts of these times
-	// come when the quiet hours end.
+	// Quiet lists the times at which no phone or chat of the person gets a prompt. Instead the person
+	// gets these prompts when the quiet hours end.
 	Quiet []QuietHours `json:"quiet,omitempty"`
 	// StandIn names the person or group that is asked instead of the person in quiet hours.
 	StandIn string `json:"stand_in,omitempty"`
 
-	// ByLogin means that the person is not in the settings' list of people, but is a member of a group by
-	// a login. InGroups are the groups of which the person is a member by login.
+	// ByLogin means that the person is not in the settings' list of people, but is a member of a group
+	// because of a login at an issuer. InGroups are the groups of which the person is a member by login.
 	ByLogin  bool     `json:"-"`
 	InGroups []string `json:"-"`
 }
@@ -89,8 +89,8 @@ func (a *Approver) Everything() bool {
 	return len(a.For.Agents)+len(a.For.Projects)+len(a.For.Hosts) == 0 && (a.MaxRisk == "" || a.MaxRisk == RiskHigh)
 }
 
-// Identity is one person on one connector. UserID is, for example, a Telegram user id, or for the
-// terminal a login name on this machine.
+// Identity is one person on one connector. UserID is the channel's id of the person, for example a
+// Telegram user id, or the login name on this machine for the terminal.
 type Identity struct {
 	Connector string `json:"connector"`
 	UserID    string `json:"user_id"`
@@ -113,10 +113,10 @@ func (s *Settings) Identities() []Identity {
 	return all
 }
 
-// Approver returns the approver that a person on a connector is. The second result is false if the person
-// is none. A person is an approver by an identity in approvers.people, or by a group at the issuer of the
-// person's login. An identity at an issuer counts only with a login of that issuer. The caller checks the
-// age of the login.
+// Approver returns the approver who has a person's identity on a connector. The second result is
+// false if the person is no approver. A person is an approver by an identity in approvers.people, or
+// by a group at the issuer of the person's login. An identity at an issuer counts only with a login
+// of that issuer. The caller checks the age of the login.
 func (s *Settings) Approver(connector string, from From) (Approver, bool) {
 	login := from.Login != nil || connector == ConnectorWeb && IsLoginUser(from.UserID)
 	if login && (connector != ConnectorWeb || !s.vouches(&from)) {

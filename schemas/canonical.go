@@ -9,9 +9,9 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// canon returns the RFC 8785 form of data, which must be valid compact JSON. It skips the RFC 8785
-// library for data in canonical form, because the library takes five times as long as the rest of a
-// digest.
+// canon returns the RFC 8785 form of data, which must be valid compact JSON. It does not use the RFC
+// 8785 library for data that is in this form already, because the library takes five times as long as
+// the rest of a digest.
 func canon(data []byte) ([]byte, error) {
 	if canonical(data) {
 		return data, nil
@@ -29,7 +29,7 @@ func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if json.Compact(&compact, data) != nil {
 		return data
 	}
-	// If a member is repeated or a spelling is unusual, the sorted form has a different length than data.
+	// A repeated member or an unusual spelling gives the sorted form a different length than data.
 	if form, ok := sortMembers(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
 		return form
 	}
@@ -37,7 +37,7 @@ func withSortedMembers(data json.RawMessage) json.RawMessage {
 }
 
 // sortMembers returns data with the members of its objects in ascending order. It returns false if it
-// cannot.
+// cannot sort them.
 func sortMembers(data []byte) ([]byte, bool) {
 	if !utf8.Valid(data) { // the JSON decoder would replace invalid bytes
 		return nil, false
@@ -52,8 +52,8 @@ func sortMembers(data []byte) ([]byte, bool) {
 	return form, err == nil
 }
 
-// canonical reports whether data, which must be valid JSON, is certainly in RFC 8785 form. It may return
-// false for data in this form, but never returns true for other data.
+// canonical reports whether data, which must be valid JSON, is certainly in RFC 8785 form. It may
+// return false for data in RFC 8785 form, but never returns true for other data.
 func canonical(data []byte) bool {
 	s := canonicalScanner{data: data}
 	return s.value() && s.at == len(data) && utf8.Valid(data)

@@ -9,25 +9,25 @@ import (
 )
 
 // ChannelSettings describes the settings of a channel, which are the member connectors.NAME of
-// settings.json. The channel's package defines their struct and schema, and callers pass both to
-// DecodeSettings and SettingsSchema.
+// settings.json. The channel's package defines the struct and the schema of these settings. Callers
+// pass both to DecodeSettings and SettingsSchema.
 type ChannelSettings struct {
 	Name string // the connector's name, which is also the settings' name under connectors
 	// Schema is the JSON Schema of the channel's settings, without a $ref. It may use only those keywords
 	// that the schema of settings.json uses.
 	Schema []byte
-	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema. It may be
-	// nil. An error of Check is a VALIDATION_ERROR of one line, which begins with the field's path in
-	// settings.json.
+	// Check gets settings that match Schema, and enforces those rules that a JSON Schema cannot express.
+	// It may be nil. An error of Check is a VALIDATION_ERROR of one line, which begins with the field's
+	// path in settings.json.
 	Check func(settings json.RawMessage) error
 	// Outgoing means that the channel only tells people about requests. Answers, freezes and thaws
 	// through it are refused. It counts neither as a way to ask a person nor as a second device.
 	Outgoing bool
 }
 
-// DecodeSettings decodes and checks a settings.json. It accepts settings of nod's own connectors and of
-// the given channels. An unknown property or connector is an error, so that, for example, a mistyped name
-// of a list of rules is noticed. Errors are *Error, as in Decode.
+// DecodeSettings decodes and checks a settings.json. It accepts settings of nod's own connectors and
+// of the given channels. An unknown property or connector is an error, so that a typing error, for
+// example in the name of a list of rules, is noticed. Errors are *Error, as in Decode.
 func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) {
 	var s Settings
 	err := Decode(data, &s)
@@ -49,7 +49,7 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 // The map sections has these settings by connector name.
 func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
 	if len(sections) == 0 {
-		return nil // there is nothing to check, and the compilation of the schema would take milliseconds
+		return nil // there is nothing to check, and compiling the schema would take milliseconds
 	}
 	schema, err := compileSettings(channels)
 	if err != nil {
@@ -148,7 +148,8 @@ func (c Connectors) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// UnmarshalJSON decodes nod's own connectors, and keeps the settings of channels undecoded.
+// UnmarshalJSON decodes the settings of nod's own connectors, and keeps the settings of channels
+// undecoded.
 func (c *Connectors) UnmarshalJSON(data []byte) error {
 	type own Connectors
 	if err := json.Unmarshal(data, (*own)(c)); err != nil {

@@ -13,13 +13,13 @@ var tagPattern = lazyregexp.New(`^@(network(:[a-z0-9.-]+:[0-9]{1,5})?|(read|writ
 
 const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 
-// A check method enforces those rules of a message that its JSON Schema cannot express.
+// The check method of a message enforces those rules that the message's JSON Schema cannot express.
 
 func (r *Request) check() error {
 	if r.Kind == KindToolCall && r.ToolName == "" {
 		return invalid("tool_name", "is missing; kind tool_call needs it")
 	}
-	if r.Kind != KindPermission { // the engine checks the tags of permission requests, with errors that help agents more
+	if r.Kind != KindPermission { // only the engine checks the tags of permission requests, because its errors help agents more
 		for i, tag := range r.Permissions {
 			if !tagPattern.MatchString(tag) {
 				return invalid(fmt.Sprintf("permissions[%d]", i), "must be %s", tagWords)
@@ -59,7 +59,7 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// check refuses the outcome allowed together with an option that rejects.
+// check refuses a decision with the outcome allowed whose option does not let the agent act.
 func (d *Decision) check() error {
 	if d.Outcome == Allowed && d.OptionKind != "" && !d.OptionKind.Allows() {
 		return invalid("option_kind", "%s cannot go with outcome allowed", d.OptionKind)
@@ -105,7 +105,8 @@ func checkOptional(path string, d *Decision) error {
 	return within(path, d.check())
 }
 
-// The function within puts a path in front of the field's path at the start of an error.
+// The function within puts the path of an outer field in front of the path with which an error
+// begins.
 func within(path string, err error) error {
 	if err == nil {
 		return nil
@@ -166,7 +167,7 @@ func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int
 	groups := s.Groups()
 	for i := range groups {
 		if s.couldAllow(&groups[i], c, accepts) {
-			return math.MaxInt // without a limit, because the settings do not say how many people are in the issuer's group
+			return math.MaxInt // stands for no limit, because the settings do not say how many people are in the issuer's group
 		}
 	}
 	return n

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads one message into v. v is a pointer to a message's struct, which this package calls a noun.
-// Decode refuses messages that break the noun's JSON Schema or its further rules, and ignores unknown
-// fields. It first empties v, and after an error v is empty.
+// Decode reads one message into v. v is a pointer to a message's struct, which this package calls a
+// noun. Decode refuses messages that break the noun's JSON Schema or the rules of its check method,
+// and ignores unknown fields. It first empties v. After an error v is empty.
 //
-// An error is an *Error of one line with the code VALIDATION_ERROR. If a field is wrong, the error begins
-// with the field's path, as in "options[1].kind: must be one of …". If v is not a pointer to a noun, the
-// code is INTERNAL_ERROR.
+// An error is an *Error of one line with the code VALIDATION_ERROR. If a field is wrong, the error
+// begins with the field's path, as in "options[1].kind: must be one of …". If v is not a pointer to a
+// noun, the code is INTERNAL_ERROR.
 func Decode(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -34,10 +34,11 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load is Decode for a message that nod itself wrote: a stored message, an engine's reply, or a message
-// on a subject on which only engines may publish. Load checks the message's type and the rules beyond the
-// JSON Schema. It does not check the JSON Schema, because nod builds these messages from valid parts, and
-// this check would take as long as all other work on a request.
+// Load decodes as Decode does, but only a message that nod itself wrote: a stored message, an
+// engine's reply, or a message on a subject on which only engines may publish. Load checks the
+// message's type and the rules of its check method. It does not check the JSON Schema, because nod
+// builds these messages from valid parts, and this check would take as long as all other work on a
+// request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -55,7 +56,7 @@ func Load(data []byte, v any) error {
 	return nil
 }
 
-// fill decodes data into v, a pointer to an empty struct. If fill returns false, v is still empty.
+// fill decodes data into v, a pointer to an empty struct. If fill returns false, it has left v empty.
 func (p *plan) fill(data []byte, v any, maxDepth int) bool {
 	if p == nil {
 		return false
@@ -68,8 +69,8 @@ func (p *plan) fill(data []byte, v any, maxDepth int) bool {
 	return false
 }
 
-// ReadRequest decodes a request that an engine has accepted and stored. It checks no rules, because the
-// rules may have been different when the engine accepted the request.
+// ReadRequest decodes a request that an engine has accepted and stored. It checks no rules, because
+// the engine may have accepted the request by rules that have changed since.
 func ReadRequest(data []byte) (Request, error) {
 	var r Request
 	if nouns()[reflect.TypeFor[*Request]()].loose().fill(data, &r, 0) {
@@ -114,15 +115,15 @@ func (n *noun) decode(data []byte, v any) error {
 	return nil
 }
 
-// checkFully decodes a message with encoding/json and checks it by its JSON Schema. It accepts all valid
-// messages, including those that the faster decoder (a plan) leaves to it. It describes the errors of all
-// invalid messages.
+// checkFully decodes a message with encoding/json and checks it by its JSON Schema. It accepts every
+// valid message, including those that the faster decoder (a plan) cannot decode. For an invalid
+// message it describes the error.
 func (n *noun) checkFully(data []byte, v any) error {
 	schema, err := n.schema()
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
 	}
-	unmarshalled := json.Unmarshal(data, v) // json.Unmarshal comes before parse, which needs valid syntax
+	unmarshalled := json.Unmarshal(data, v) // json.Unmarshal comes before parse, because parse needs valid syntax
 	if err := n.checkObject(data, unmarshalled); err != nil {
 		return err
 	}
@@ -142,8 +143,8 @@ func (n *noun) checkFully(data []byte, v any) error {
 	return nil
 }
 
-// checkObject refuses data that is not one JSON object in UTF-8. unmarshalled is the error that
-// json.Unmarshal returned for data.
+// checkObject refuses data that is not one JSON object in UTF-8. The parameter unmarshalled is the
+// error that json.Unmarshal returned for data.
 func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	if !utf8.Valid(data) {
 		return Errorf(CodeValidation, "%s is not valid UTF-8", n.label)
@@ -180,7 +181,7 @@ func (n *noun) checkType(tree map[string]any) error {
 	}
 }
 
-// versioned reports whether typ has the form nod.<version>.<name>.
+// versioned reports whether a type has the form nod.<version>.<name>.
 func versioned(typ string) bool {
 	tokens := strings.Split(typ, ".")
 	return len(tokens) == 3 && tokens[0] == "nod" && strings.HasPrefix(tokens[1], "v")

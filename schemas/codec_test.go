@@ -98,8 +98,8 @@ func TestDecodeSizes(t *testing.T) {
 	}
 }
 
-// A request at its limits must fit into the record, the prompt and the page that contain it. Otherwise a
-// request could be stored that can never be decided.
+// A request at its limits must fit into the record, the prompt and the page that contain it.
+// Otherwise nod could store a request and then never be able to decide it.
 func TestARequestAtItsLimitsFitsEveryMessage(t *testing.T) {
 	const around = len(`{"a":}`)
 	deep := strings.Repeat("[", MaxDepth-2) + strings.Repeat("]", MaxDepth-2)
@@ -172,7 +172,7 @@ func TestValidIDMatchesTheSchemas(t *testing.T) {
 // Decode must be safe for concurrent use, although schemas share definitions and are compiled at their
 // first use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
-	all := loadNouns() // these are new nouns whose schemas are not compiled yet
+	all := loadNouns() // these nouns are new, so their schemas are not compiled yet
 	var wg sync.WaitGroup
 	for file, data := range goldens(t) {
 		for range 4 {
@@ -183,8 +183,8 @@ func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// If Decode accepts a message, Encode and a second Decode return the same message, and a request keeps
-// its digest.
+// If Decode accepts a message, Encode and a second Decode return the same message, and the digest of
+// a request stays the same.
 func FuzzDecode(f *testing.F) {
 	kinds := Messages()
 	for file, data := range goldens(f) {

@@ -31,8 +31,8 @@ type noun struct {
 	maxBytes int // the greatest size of a message; 0 means the bus's own limit
 	maxDepth int // the deepest nesting; 0 means the limit of encoding/json
 
-	// strict returns the plan for Decode, and loose the plan for Load. A nil plan means that every
-	// message of this type needs the full check.
+	// strict returns the plan for Decode, and loose the plan for Load. If a plan is nil, every message
+	// of this type needs the full check.
 	strict, loose func() *plan
 }
 
@@ -42,7 +42,7 @@ func newNoun(message any, n noun) *noun {
 	n.strict = sync.OnceValue(func() *plan {
 		schema, err := n.schema()
 		if err != nil {
-			return nil // the full check reports the error
+			return nil // the full check reports the error in the schema
 		}
 		return newPlan(t, schema)
 	})
@@ -61,7 +61,7 @@ func loadNouns() map[reflect.Type]*noun {
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
 	all[reflect.TypeFor[*Record]()].team = TeamRecord
-	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // the size of an answer is limited by Answer.check
+	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // the method Answer.check limits the size of an answer
 	all[reflect.TypeFor[*Settings]()] = newNoun(new(Settings), noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes})
 	return all
 }
@@ -69,7 +69,7 @@ func loadNouns() map[reflect.Type]*noun {
 // compiler reads embedded schemas, each of them only once.
 type compiler struct {
 	mu    sync.Mutex
-	files map[string]*schema // the schemas by name; while mu is locked, a schema may still have unresolved references
+	files map[string]*schema // the schemas by name; while mu is locked, a $ref in them may not be replaced yet
 }
 
 func newCompiler() *compiler { return &compiler{files: map[string]*schema{}} }
@@ -99,8 +99,8 @@ func (c *compiler) file(name string) (*schema, error) {
 	return c.add(name, data)
 }
 
-// add decodes a schema and replaces each $ref by its target. This loses no rule, because in nod's schemas
-// only annotations stand beside a $ref.
+// add decodes a schema and replaces each $ref by its target. The replacement loses no rule, because
+// in nod's schemas only annotations stand beside a $ref.
 func (c *compiler) add(name string, data []byte) (*schema, error) {
 	var s *schema
 	if err := decodeSchema(data, &s); err != nil {
@@ -113,7 +113,8 @@ func (c *compiler) add(name string, data []byte) (*schema, error) {
 	return s, c.link(name, s)
 }
 
-// link replaces each $ref in s by its target. s is a part of the schema with the name file.
+// link replaces each $ref in a part of a schema by its target. The parameter file is the name of the
+// schema.
 func (c *compiler) link(file string, s *schema) error {
 	parts := []**schema{&s.Items, &s.If, &s.Then}
 	if s.AdditionalProperties != nil {
@@ -147,8 +148,8 @@ func (c *compiler) linkPart(file string, part **schema) (err error) {
 	return err
 }
 
-// target returns the schema to which a $ref in a file refers. A target that is a $ref itself is an error,
-// so that references cannot form a circle.
+// target returns the schema to which a $ref in a file refers. If the target itself is a $ref, this is
+// an error, so that references cannot form a circle.
 func (c *compiler) target(file, ref string) (*schema, error) {
 	path, definition, inside := strings.Cut(ref, "#/$defs/")
 	if path != "" {

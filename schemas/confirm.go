@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Confirm is a rule with conditions for an allow of a request of this Risk or above, in addition to an
-// approver's answer. A denial needs no conditions.
+// Confirm is a rule for requests of the risk Risk or a higher one. It sets conditions that an allow
+// needs in addition to an approver's answer. A denial needs no conditions.
 type Confirm struct {
 	Risk Risk `json:"risk"`
 	// Rules limits the conditions to tool calls that one of these rules covers. An empty list sets no
@@ -15,8 +15,7 @@ type Confirm struct {
 	Rules []string `json:"rules,omitempty"`
 	// Votes is the number of people who must allow the request; 0 means one.
 	Votes int `json:"votes,omitempty"`
-	// People limits the allows that count to people and groups with these names. An empty list sets no
-	// limit.
+	// People lists the people and groups whose allows count. An empty list sets no limit.
 	People []string `json:"people,omitempty"`
 	// NotRequester means that the person whose agent asks cannot allow the request.
 	NotRequester bool    `json:"not_requester,omitempty"`
@@ -26,9 +25,9 @@ type Confirm struct {
 	Channels []string `json:"channels,omitempty"`
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
-	// CodeWordEnv or CodeWordFile names the place of the code word that an answer must contain: an
-	// environment variable or a file of the engine's machine. While the engine cannot read the code word,
-	// no request of this risk or above can be allowed.
+	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the engine's machine,
+	// with the code word that an answer must contain. While the engine cannot read the code word, no
+	// request of this risk or above can be allowed.
 	CodeWordEnv  string `json:"code_word_env,omitempty"`
 	CodeWordFile string `json:"code_word_file,omitempty"`
 }
@@ -63,11 +62,12 @@ var (
 // another person than the requester. No standing answer allows a request under such a rule.
 func (c *Confirm) ForTeams() bool { return c.Votes > 1 || len(c.People) > 0 || c.NotRequester }
 
-// Newer reports whether the rule has a member that engines without votes do not know.
+// Newer reports whether the rule has a member that older engines, which do not know votes, do not
+// know.
 func (c *Confirm) Newer() bool { return c.ForTeams() || len(c.Rules)+len(c.Channels) > 0 }
 
-// Wants reports whether the rule applies to requests of this risk, as far as its Rules do not exclude
-// them. An unknown risk counts as the highest.
+// Wants reports whether the rule applies to a request of this risk. It does not look at the field
+// Rules, which may still exclude the request. An unknown risk counts as the highest.
 func (c *Confirm) Wants(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return at < 0 || at >= slices.Index(risks, c.Risk)
@@ -88,7 +88,7 @@ func (c *Confirm) Accepts(connector string) bool {
 }
 
 // CodeWordFor returns the rule that demands a code word for an allow of this risk, or nil if there is
-// none. If several rules do, it returns the rule for the highest risk.
+// none. If several rules demand one, it returns the rule for the highest risk.
 func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	for _, c := range s.Confirms() {
 		if c.CodeWord() && c.Wants(risk) && (word == nil || slices.Index(risks, c.Risk) > slices.Index(risks, word.Risk)) {
@@ -98,14 +98,15 @@ func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	return word
 }
 
-// These are the conditions that not every connector or person can meet, in the words of Confirm.String.
+// These are the texts of Confirm.String for those conditions that some connectors or people can never
+// meet.
 const (
 	ConditionSecondDevice = "a second device"
 	ConditionCodeWord     = "the code word"
 	ConditionNotRequester = "another person than the requester"
 )
 
-// HasCondition reports whether an allow of the prompt's request needs this condition, such as
+// HasCondition reports whether an allow of the prompt's request must meet this condition, such as
 // ConditionCodeWord.
 func (p *Prompt) HasCondition(condition string) bool {
 	return slices.ContainsFunc(p.Conditions, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })

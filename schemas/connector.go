@@ -25,16 +25,16 @@ const (
 	// outcome. If another worker's claim is still valid, the reply has that claim. If there is nothing to
 	// show, the reply has no claim.
 	ShownClaim ShownOp = "claim"
-	// ShownRenew extends the claim of an attempt. If the attempt has lost its claim, ShownRenew does
-	// nothing.
+	// ShownRenew extends the claim of one attempt to show a prompt. It does nothing if the attempt has
+	// lost its claim.
 	ShownRenew ShownOp = "renew"
 	ShownSet   ShownOp = "set" // writes the entry if the entry's stored revision equals the field Entry
 )
 
 // Shown is a request to read, claim or write an entry of the bucket shown_prompts. An entry names the
-// message that shows a prompt to one recipient, so that any worker can edit that message. Only the worker
-// with the claim edits it. The reply is a Shown too. In the reply, Entry is the revision of the stored
-// entry, or 0 if none is stored.
+// message that shows a prompt to one recipient, so that each worker could edit that message. Only the
+// worker with the claim edits it. The reply has the type Shown, too. In the reply, Entry is the
+// revision of the stored entry, or 0 if none is stored.
 type Shown struct {
 	Type      string  `json:"type"`
 	Op        ShownOp `json:"op"`
@@ -51,9 +51,9 @@ type Shown struct {
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the message shows the outcome, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
-	// Repeat means that one more message may show the request, because a worker stopped while it was
-	// sending that message. No worker can edit that message, because nod does not have its handle. If the
-	// channel can edit messages, that message has no buttons.
+	// Repeat means that the channel may have one more message about the request, because a worker
+	// stopped while it was sending that message. No worker can edit that message, because nod does not
+	// have its handle. If the channel can edit messages, that message has no buttons.
 	Repeat bool `json:"repeat,omitempty"`
 }
 
@@ -82,7 +82,7 @@ type DeliveryState string
 // The delivery states.
 const (
 	DeliveryShown       DeliveryState = "shown"
-	DeliveryFailed      DeliveryState = "failed"      // the prompt can never be shown to this recipient
+	DeliveryFailed      DeliveryState = "failed"      // the prompt can never be shown to the recipient
 	DeliveryUnreachable DeliveryState = "unreachable" // the recipient cannot be reached at the moment
 )
 

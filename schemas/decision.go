@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Outcome is how a request ended.
+// Outcome is how a request ended, such as allowed or timed out.
 type Outcome string
 
 // The outcomes. Only Allowed lets an agent act.
@@ -30,8 +30,8 @@ const (
 	ByAgent  ByKind = "agent"
 )
 
-// NobodyReached is the By.Name of a decision that cancels a permission request because the request could
-// not be shown on any route.
+// NobodyReached is the name in the field By of a decision that cancels a request for permissions
+// because no route could show the request.
 const NobodyReached = "nobody reached"
 
 // By is the party that decided. Name is the name of the approver, of the rule or of the agent.
@@ -62,15 +62,15 @@ type Decision struct {
 	Type       string     `json:"type"`
 	SessionID  string     `json:"session_id"`
 	PendingID  string     `json:"pending_id"`
-	DecisionID string     `json:"decision_id"` // a unique id, by which an engine recognises its own decision in the store
+	DecisionID string     `json:"decision_id"` // a random id by which an engine recognises its own decision in the store
 	Outcome    Outcome    `json:"outcome"`
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
 	Scope      Scope      `json:"scope,omitempty"`
-	// Grant is the standing answer that the decision makes, or nil. It is a lasting allow, or an approval
-	// of the agent's next identical call.
+	// Grant is the standing answer that the decision makes, or nil. The standing answer is a lasting
+	// allow, or an approval of the agent's next identical call.
 	Grant *StandingAnswer `json:"grant,omitempty"`
-	By    By              `json:"by"` // the party that decided; of several people, the last
+	By    By              `json:"by"` // the party that decided; if several people decided, the last of them
 	// Votes are the allows of all people, if several people had to allow the request.
 	Votes   []Vote `json:"votes,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -88,8 +88,8 @@ type Decision struct {
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
 // SameEffect reports whether two decisions have the same outcome, option, edited input and result of
-// Lasts. If an answer comes too late, it still succeeds if its decision would have the same effect as the
-// stored one.
+// Lasts. An answer that comes too late still succeeds if it would have made a decision with the same
+// effect as the stored decision.
 func (d *Decision) SameEffect(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }

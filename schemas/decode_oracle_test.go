@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// otherDecoder is a second implementation to compare with. It decodes messages with encoding/json and a
-// complete implementation of JSON Schema, and uses no plans, no writers and not nod's own validation.
+// otherDecoder is a second implementation to compare with. It decodes messages with encoding/json and
+// a complete implementation of JSON Schema, and without the package's plans, writers and validation.
 type otherDecoder map[reflect.Type]*jsonschema.Schema
 
 func newOtherDecoder(t testing.TB) otherDecoder {
@@ -65,7 +65,7 @@ func (d otherDecoder) decode(n *noun, data []byte, v any) error {
 	return nil
 }
 
-// agrees requires that Decode, Load, Encode and Digest give the same results for data as otherDecoder.
+// agrees asserts that Decode, Load, Encode and Digest give the same results for data as otherDecoder.
 func (d otherDecoder) agrees(t testing.TB, data []byte, message reflect.Type) {
 	t.Helper()
 	n := nouns()[message]
@@ -93,7 +93,8 @@ func (d otherDecoder) agrees(t testing.TB, data []byte, message reflect.Type) {
 	}
 }
 
-// sameDigest requires that nod's digest of a request equals the digest that the RFC 8785 library gives.
+// sameDigest asserts that nod's digest of a request equals the digest that the RFC 8785 library
+// gives.
 func sameDigest(t testing.TB, r *Request) {
 	t.Helper()
 	details := r.ActionDetails
@@ -123,8 +124,8 @@ var spellings = []string{`null`, `""`, `0`, `-0`, `-0.0`, `-1`, `1.0`, `1e2`, `1
 	` `, "\n", "\f", "\u00a0", `,`, `:`, `{`, `}`, `[`, `]`, `"`, `\`, `"allowed"`, `"human"`, `"type":`, `"Type":`, `"ſession_id":`, `"type":"nod.v1.request",`, `"new":1,`, `"":0,`, `//`, `/**/`,
 	`[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]`, `{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":[]}}}}}}}}`}
 
-// restructured returns data after a random change of its members: one is repeated, moved, or spelled in
-// another way.
+// restructured returns data with a random change: one member of an object is repeated, moved, or
+// spelled in another way.
 func restructured(random *rand.Rand, data []byte) []byte {
 	data = change(random, data, spellings)
 	names := nameSpans(data)
@@ -144,7 +145,7 @@ func restructured(random *rand.Rand, data []byte) []byte {
 		}
 		value := append(append(name, ':'), spellings[random.IntN(len(spellings))]...)
 		return slices.Insert(data, at[0], append(value, ',')...)
-	case 4: // replaces the name by that of another member
+	case 4: // replaces the name by the name of another member
 		other := names[random.IntN(len(names))]
 		return slices.Replace(data, at[0], at[1], slices.Clone(data[other[0]:other[1]])...)
 	}

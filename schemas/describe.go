@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// check returns an error of one line if the message breaks the schema. The error has the refused field
-// and the reason, but no value of the message. Of several faults, check reports the first by path, so
-// that a message always gets the same error.
+// check returns an error of one line if the message breaks the schema. The error names the refused
+// field and the reason, but contains no value of the message. If there are several faults, check
+// reports the one whose path sorts first, so that a message always gets the same error.
 func (s *schema) check(tree map[string]any) error {
 	var all faults
 	s.validate(tree, &all)
@@ -24,7 +24,7 @@ func (s *schema) check(tree map[string]any) error {
 }
 
 // describeUnmarshal describes an error of json.Unmarshal for a message that the schema accepts. An
-// example is a number that the schema accepts as an integer and Go does not, such as 1.0 or 1e2.
+// example of such a message has 1.0 or 1e2 for an integer, which the schema accepts and Go does not.
 func describeUnmarshal(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// digestInput has the fields that a digest covers: the id and the content of a request, but not its time,
-// host, project or task. Empty and absent fields count as equal: an empty list, an empty text and null
-// are left out, and missing action_details become {}. A request without options nevertheless differs from
-// a request with the default options.
+// digestInput has the fields that a digest covers: the id and the content of a request, but not its
+// time, host, project or task. Empty and absent fields count as equal: an empty list, an empty text
+// and null are left out, and missing action_details become {}. Options are an exception: a request
+// without options has another digest than a request with the default options.
 //
 // The fields are in the order of RFC 8785, so that the output of Encode is often canonical already.
 type digestInput struct {
@@ -36,14 +36,14 @@ type digestOption struct {
 	Text     bool       `json:"text,omitempty"`
 }
 
-// AnyDigest is the digest in the record of a request that was withdrawn before it arrived. It matches any
-// request that later arrives with the same id.
+// AnyDigest is the digest in the record of a request that was withdrawn before it arrived. Any
+// request that later arrives with the same id counts as that request.
 var AnyDigest = strings.Repeat("0", 2*sha256.Size)
 
-// Digest returns the SHA-256 of the RFC 8785 form of the content of r, in lower-case hexadecimal digits.
-// Of the requests that Decode accepts, only those with the same content have the same digest. The order
-// of members, white space, and the spelling of numbers and escapes do not matter. An error means that
-// action_details is not valid JSON.
+// Digest returns the SHA-256 of the RFC 8785 form of the content of r, in lower-case hexadecimal
+// digits. Two requests that Decode accepts have the same digest only if they have the same content.
+// The order of members, white space, and the spelling of numbers and escapes do not matter. An error
+// means that action_details is not valid JSON.
 func Digest(r *Request) (string, error) {
 	options := make([]digestOption, len(r.Options))
 	for i, o := range r.Options {

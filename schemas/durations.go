@@ -15,9 +15,9 @@ var units = []struct {
 	{"second", time.Second},
 }
 
-// FormatDuration writes d, rounded to seconds, as a whole number of units. It uses the largest unit that
-// divides d and of which d has at least 2: "7 days", "60 minutes", "60 seconds". One second is "1
-// second", and a negative d is "0 seconds".
+// FormatDuration writes d, rounded to seconds, as a whole number of units. It uses the largest unit
+// that divides d without a rest and of which d has at least 2: "7 days", "60 minutes", "60 seconds".
+// One second is "1 second", and a negative d is "0 seconds".
 func FormatDuration(d time.Duration) string {
 	d = max(0, d.Round(time.Second))
 	for _, u := range units {

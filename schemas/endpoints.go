@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Callers is a set of roles that may call an endpoint. Each of them calls in its own name.
+// Callers is a set of roles that may call an endpoint. Each role calls in its own name.
 type Callers uint8
 
 // The roles of callers. Viewers and carriers are connectors. nod's owner calls in the name of any
@@ -19,11 +19,11 @@ const (
 
 	connectors = Viewers | Carriers
 	everyone   = connectors | Owner   // all roles except agents and observers
-	readers    = everyone | Observers // for queries whose replies contain no codes and no settings
+	readers    = everyone | Observers // for queries; their replies contain no codes and no settings
 )
 
-// label names the callers in the table of messages. It returns "agent", "connector", or, if the owner may
-// call the endpoint and viewers may not, "owner".
+// label names the callers in the table of messages. It returns "agent" or "connector", or "owner" if
+// the owner may call the endpoint and viewers may not.
 func (c Callers) label() string {
 	switch {
 	case c&Agents != 0:
@@ -40,15 +40,16 @@ type Address struct {
 	// Tokens is the number of tokens after the verb. The first of them is the caller's name. If Tokens is
 	// 3, the others are the ids of a session and a request.
 	Tokens int
-	// Op is the subject's last token if this token is fixed, as in a query. Otherwise it is empty.
+	// Op is the operation, such as that of a query, if the subject's last token is fixed. Otherwise Op
+	// is empty.
 	Op      string
 	Callers Callers
 
 	messages []Message
 }
 
-// NamesRequest reports whether the subject names a session and a request. The message must then name the
-// same ones.
+// NamesRequest reports whether the subject names a session and a request. The message must then name
+// the same session and the same request.
 func (a Address) NamesRequest() bool { return a.Tokens == 3 }
 
 // Endpoint is a subject on which engines reply to a message of type Q with a message of type
@@ -134,8 +135,9 @@ var (
 		reply[Pairing](TypePairing, "the identity that sent the code, if it arrived"))
 )
 
-// endpoint returns the endpoint for a subject pattern. In the table of messages, the endpoint's request
-// has the type typ and the description what, and replies are its possible replies.
+// endpoint returns the endpoint for a subject pattern. The parameters typ and what are the type and
+// the description of its request in the table of messages. The parameter replies lists its possible
+// replies.
 func endpoint[Q, R any](callers Callers, pattern, typ, what string, replies ...Message) Endpoint[Q, R] {
 	tokens := strings.Split(strings.TrimPrefix(pattern, prefix), ".")
 	a := Address{Verb: tokens[0], Tokens: len(tokens) - 1, Callers: callers}
@@ -166,13 +168,14 @@ func Addresses() []Address {
 func (a Address) address() Address { return a }
 func (a Address) rows() []Message  { return a.messages }
 
-// Rights returns the patterns of the subjects on which a role may publish to call its endpoints, without
-// the prefix nod.v1. In a pattern, % stands for the caller's name and * for any other token. If the role
-// may call every operation of a verb, the verb has one pattern, such as "query.%.*". Otherwise it has one
-// pattern for each operation, such as "manage.%.freeze".
+// Rights returns the patterns of the subjects on which a role may publish to call its endpoints,
+// without the prefix nod.v1. In a pattern, % stands for the caller's name and * for any other token.
+// If the role may call every operation of a verb, Rights returns one pattern for the verb, such as
+// "query.%.*". If the role may call only some operations, Rights returns one pattern for each of
+// them, such as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
-	refused := map[string]bool{} // verbs of which the role may not call every operation
+	refused := map[string]bool{} // the verbs of which the role may call only some operations
 	for _, a := range Addresses() {
 		refused[a.Verb] = refused[a.Verb] || a.Callers&role == 0
 	}

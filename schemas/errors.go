@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Code is the kind of an error. Codes are part of messages, so no version of nod changes or removes a
-// code.
+// Code is the kind of an error. Codes are part of the wire format, so no version of nod changes or
+// removes a code.
 type Code string
 
 // The error codes.
@@ -16,9 +16,9 @@ const (
 	CodeNotFound      Code = "NOT_FOUND"        // the request, session or other object does not exist, or it belongs to another agent
 	CodeUnauthorized  Code = "UNAUTHORIZED"     // the caller gave no identity
 	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity has no right to do this
-	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id is already in use
+	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id belongs to another request
 	CodeStale         Code = "STALE"            // the answer's digest differs from the request's, or the request timed out or was withdrawn
-	CodeUndeliverable Code = "UNDELIVERABLE"    // no approver can be shown the request
+	CodeUndeliverable Code = "UNDELIVERABLE"    // nod can show the request to no approver
 	CodeUnavailable   Code = "UNAVAILABLE"      // the failure is temporary; the caller should try again
 	CodeInternal      Code = "INTERNAL_ERROR"
 	CodeUnknownAction Code = "UNKNOWN_ACTION"
@@ -41,7 +41,8 @@ func Errorf(code Code, format string, args ...any) *Error {
 // Error returns the message. It leaves out the code, which is for programs.
 func (e *Error) Error() string { return e.Message }
 
-// Is makes errors.Is(err, &Error{Code: c}) match every error with the code c.
+// Is reports whether target is an *Error with the same code and without a message, so that errors.Is(err,
+// &Error{Code: c}) is true for every error with the code c.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Message == ""

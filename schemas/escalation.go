@@ -7,8 +7,8 @@ import (
 	_ "time/tzdata" // the time zones are compiled in, because the settings may name a zone that the machine does not have
 )
 
-// Escalation says, step by step, whom a request of this Risk or above is asked of. It changes neither who
-// may answer nor how long the request waits.
+// Escalation says, step by step, which people are asked about a request of the risk Risk or a higher
+// one. It does not change who may answer or how long the request waits.
 type Escalation struct {
 	Risk Risk `json:"risk"`
 	// Rules limits the escalation to tool calls that one of these rules covers. An empty list sets no
@@ -17,14 +17,15 @@ type Escalation struct {
 	Steps []Step   `json:"steps"`
 }
 
-// Step names the people and groups that are asked if the request still waits after this time.
+// Step names people and groups. They are asked if the request still waits when the time of the step
+// has passed.
 type Step struct {
 	To           []string `json:"to"`
 	AfterSeconds int      `json:"after_seconds,omitempty"` // the time in seconds since the request; 0 in the first step
 }
 
-// Wants reports whether the escalation is for requests of this risk, as far as its Rules do not exclude
-// them. An unknown risk counts as the highest.
+// Wants reports whether the escalation is for a request of this risk. It does not look at the field
+// Rules, which may still exclude the request. An unknown risk counts as the highest.
 func (e *Escalation) Wants(risk Risk) bool { return (&Confirm{Risk: e.Risk}).Wants(risk) }
 
 // QuietHours are hours of a day in which no phone or chat of a person gets a prompt.
@@ -33,7 +34,7 @@ type QuietHours struct {
 	// every day.
 	Days []string `json:"days,omitempty"`
 	From string   `json:"from"` // the time of day, such as "22:00"
-	To   string   `json:"to"`   // the next time of this kind after From; if To equals From, the quiet hours last a day
+	To   string   `json:"to"`   // the end, at the next such time of day after From; if To equals From, the quiet hours last a day
 }
 
 // weekdays are the names of the days, in the order of time.Weekday.
@@ -43,12 +44,12 @@ var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 // than a week.
 const maxQuiet = 10
 
-// QuietUntil returns the end of the person's quiet hours that include the time at. If further quiet hours
-// follow directly, it returns their end. Outside quiet hours it returns at. If the quiet hours have no
-// end for many days, it returns a time after maxQuiet of them.
+// QuietUntil returns the end of the person's quiet hours at the given time. If further quiet hours
+// follow directly, it returns the end of these. Outside quiet hours it returns the given time. If
+// quiet hours follow each other for many days, it returns the end of a period after maxQuiet periods.
 func (a *Approver) QuietUntil(at time.Time) time.Time {
 	zone, err := time.LoadLocation(a.TimeZone)
-	if err != nil { // cannot happen, because DecodeSettings refuses unknown zones
+	if err != nil { // this cannot happen, because DecodeSettings refuses unknown zones
 		return at
 	}
 	for range maxQuiet {
@@ -66,9 +67,9 @@ func (a *Approver) QuietUntil(at time.Time) time.Time {
 	return at.UTC()
 }
 
-// until returns the end of the quiet hours that include the time at, or the zero time if they do not
-// include it. It uses the time zone of at. If the clocks change during the quiet hours, these are longer
-// or shorter.
+// until returns the end of the quiet hours if they include the given time, and else the zero time. It
+// uses the time zone of the given time. If the clocks change during the quiet hours, the quiet hours
+// are longer or shorter.
 func (q *QuietHours) until(at time.Time) time.Time {
 	from, _ := time.Parse("15:04", q.From) // the JSON Schema has checked the format of both times
 	to, _ := time.Parse("15:04", q.To)
@@ -99,8 +100,8 @@ func (s *Settings) Escalations() []Escalation {
 	return s.Approvers.Escalation
 }
 
-// checkEscalations returns an error for an escalation that names unknown people, or whose steps are not
-// in the order of time.
+// checkEscalations returns an error for an escalation that names unknown people, or whose steps are
+// not in the order of their times.
 func (s *Settings) checkEscalations() error {
 	for i, e := range s.Escalations() {
 		for j, step := range e.Steps {

@@ -21,7 +21,7 @@ func TestQuietHoursEndInThePersonsTimeZone(t *testing.T) {
 		"2026-11-25T21:00:00Z": "2026-11-26T06:00:00Z",
 		"2026-11-26T05:59:59Z": "2026-11-26T06:00:00Z",
 		"2026-11-26T06:00:00Z": "2026-11-26T06:00:00Z",
-		"2026-11-27T22:30:00Z": "2026-11-30T06:00:00Z", // joins Friday night, the weekend and the night to Monday
+		"2026-11-27T22:30:00Z": "2026-11-30T06:00:00Z", // joins the quiet hours of Friday night, the weekend and the night to Monday
 		"2026-11-28T12:00:00Z": "2026-11-30T06:00:00Z",
 		"2026-03-26T23:00:00Z": "2026-03-27T06:00:00Z",
 		"2026-03-29T23:00:00Z": "2026-03-30T05:00:00Z", // the clocks went forward in the night before

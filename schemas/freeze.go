@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// FreezeRequest freezes or thaws all agents, one agent or one session. Its subject says which of the two
-// it does.
+// FreezeRequest freezes or thaws all agents, one agent or one session. The message's subject says
+// whether it freezes or thaws.
 type FreezeRequest struct {
 	Type      string `json:"type"`
 	Agent     string `json:"agent,omitempty"`
@@ -21,7 +21,7 @@ type FreezeRequest struct {
 // allow them. Commands that already run continue.
 type Freeze struct {
 	Agent     string    `json:"agent,omitempty"`
-	SessionID string    `json:"session_id,omitempty"` // if neither a session nor an agent is named, all agents are frozen
+	SessionID string    `json:"session_id,omitempty"` // if both Session and Agent are empty, all agents are frozen
 	Reason    string    `json:"reason,omitempty"`
 	By        By        `json:"by"`
 	At        time.Time `json:"at"`

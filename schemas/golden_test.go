@@ -52,7 +52,7 @@ func golden(t testing.TB, name string) []byte {
 }
 
 func TestGoldenRoundTrip(t *testing.T) {
-	// These files have empty fields, which Encode leaves out.
+	// These golden files have empty fields, which Encode leaves out.
 	leftOut := map[string][]string{"v1/golden/request.json": {"permissions", "timeout_seconds"}}
 	for file, data := range goldens(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

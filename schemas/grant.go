@@ -16,8 +16,8 @@ const (
 	ScopeAgent   Scope = "agent"   // later calls of the same agent, in any session
 )
 
-// Reach is a set of later calls that one answer would allow. It has all calls that match one of Rules, or
-// that need one of Permissions.
+// Reach is a set of later calls that one answer would allow: those that match one of the Rules, and
+// those that need one of the Permissions.
 type Reach struct {
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
@@ -33,7 +33,7 @@ func (r *Reach) String() string {
 	return strings.Join(all, " and ")
 }
 
-// Effect is what a standing answer decides about the calls that it covers.
+// Effect says whether a standing answer allows or denies the calls that it covers.
 type Effect string
 
 // The effects of a standing answer.
@@ -43,9 +43,9 @@ const (
 )
 
 // StandingAnswer is an answer that outlives its question. Until it ends or is revoked, it allows or
-// denies the calls that it covers: the calls of its rules, those of its permissions, or one exact call.
-// An ended answer is kept as long as an engine may handle its decision again, because the engine would
-// otherwise make the answer anew.
+// denies the calls that it covers: the calls of its rules, those of its permissions, or one exact
+// call. An ended answer is kept as long as an engine may handle its decision once more, because the
+// engine would otherwise make the answer anew.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means allow
@@ -61,9 +61,9 @@ type StandingAnswer struct {
 	// Leave is set in the answer of a leave, which covers the calls of a session whose approver is away.
 	// It is nil in all other answers.
 	Leave *Leave `json:"leave,omitempty"`
-	// Limited means that the answer has a limited number of uses: each request in For may use it once.
-	// For has the pending_ids of detached requests. Uses is the number of remaining uses, and UsedBy
-	// lists the past ones.
+	// Limited means that the answer has a limited number of uses. For has the pending_ids of detached
+	// requests, each of which may use the answer once. Uses is the number of remaining uses, and UsedBy
+	// lists the past uses.
 	Limited bool     `json:"limited,omitempty"`
 	Uses    int      `json:"uses,omitempty"`
 	For     []string `json:"for,omitempty"`
@@ -91,7 +91,8 @@ type ExactCall struct {
 	ToolName string `json:"tool_name"`
 	Title    string `json:"title,omitempty"` // the call's command, path, address or title, shortened for lists
 	// Contained means that the approval allows the call only contained, with exactly the limits in
-	// Container. An approval without Container, which only an older nod has stored, allows nothing.
+	// Container. If Contained is set and Container is nil, which only an older nod has stored, the
+	// approval allows nothing.
 	Contained bool       `json:"contained,omitempty"`
 	Container *Container `json:"container,omitempty"`
 	Later     Later      `json:"-"`
@@ -118,7 +119,7 @@ type Use struct {
 // Denies reports whether the answer denies the calls that it covers.
 func (g *StandingAnswer) Denies() bool { return g.Effect == EffectDeny }
 
-// Live reports whether the answer is in force at the time now of the broker's clock.
+// Live reports whether the answer is in force. The parameter now is the broker's time.
 func (g *StandingAnswer) Live(now time.Time) bool {
 	return g.RevokedAt.IsZero() && (!g.Limited || g.Uses > 0) && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
 }
@@ -147,7 +148,7 @@ func (c *ExactCall) String() string {
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`
-	Next   string           `json:"next,omitempty"` // the After of the query for the next page; empty on the last page
+	Next   string           `json:"next,omitempty"` // the value for the field After in the query for the next page; empty on the last page
 	Later  Later            `json:"-"`
 }
 

@@ -9,15 +9,16 @@ import (
 type Group struct {
 	Name   string   `json:"name"`
 	People []string `json:"people,omitempty"` // the approvers' names
-	// OIDCGroups names groups at the issuer of connectors.web.oidc. Each person in one of them is an
-	// approver on the web, and a member of this group. For and MaxRisk limit these people, as in
-	// Approver. If a person is in several such groups, only the first group limits the person.
+	// OIDCGroups names groups at the issuer of connectors.web.oidc. Each person in one of these issuer's
+	// groups is an approver on the web, and a member of this group. The fields For and MaxRisk limit
+	// what such a person may decide, as in Approver. If a person is a member of several groups in this
+	// way, only the limits of the first group count.
 	OIDCGroups []string    `json:"oidc_groups,omitempty"`
 	For        PolicyMatch `json:"for,omitzero"`
 	MaxRisk    Risk        `json:"max_risk,omitempty"`
 }
 
-// Limits returns an approver with the limits of the group's members by login.
+// Limits returns an approver who has the limits that apply to the group's members by login.
 func (g *Group) Limits() Approver {
 	return Approver{Name: g.Name, For: g.For, MaxRisk: g.MaxRisk, ByLogin: true}
 }
@@ -63,8 +64,8 @@ func (s *Settings) Among(list []string, who *Approver) bool {
 	return slices.ContainsFunc(who.InGroups, func(g string) bool { return slices.Contains(list, g) }) || !who.ByLogin && s.names(list, who.Name)
 }
 
-// checkNames returns an error for a name in a list that is neither a person nor a group of the settings.
-// The argument at is the path of the list.
+// checkNames returns an error for a name in a list that is neither a person nor a group of the
+// settings. The parameter at is the path of the list.
 func (s *Settings) checkNames(at string, list []string) error {
 	for i, name := range list {
 		known := slices.ContainsFunc(s.People(), func(a Approver) bool { return a.Name == name }) ||
@@ -76,8 +77,8 @@ func (s *Settings) checkNames(at string, list []string) error {
 	return nil
 }
 
-// checkGroups returns an error for a group whose name is already used. It also returns an error for a
-// group that names a person who is no approver.
+// checkGroups returns an error for a group whose name is also the name of a person or of another
+// group. It also returns an error for a group that names a person who is no approver.
 func (s *Settings) checkGroups() error {
 	taken := map[string]bool{}
 	for _, a := range s.People() {

@@ -13,7 +13,7 @@ import (
 
 // refusals are the errors of Decode for the files in v1/golden/invalid.
 var refusals = map[string]string{
-	// These files have a wrong type, or are no message.
+	// The messages in these files have a wrong type, or are no messages of nod.
 	"ok-type":              `type: is "nod.v1.okay", but nod.v1.ok is expected`,
 	"request-array":        `request is not a JSON object`,
 	"request-foreign_type": `type: is "acme.event", but nod.v1.request is expected`,

@@ -8,10 +8,10 @@ import (
 )
 
 // Later has those members of a stored object that this version of nod does not know, because a later
-// version has written them. It is JSON without the braces. Load keeps these members and Encode writes
-// them again, so that an older engine loses none of them when it changes a record or a grant. Every
-// struct that engines store and change has a Later. An engine allows nothing by an object for which
-// HasLater is true, because an unknown member may narrow what the object allows.
+// version has written them. They are stored as JSON without the braces. Load keeps these members and
+// Encode writes them again, so that an older engine loses none of them when it changes a record or a
+// grant. Every struct that engines store and change has a Later. An engine allows nothing by an
+// object for which HasLater is true, because an unknown member may narrow what the object allows.
 type Later string
 
 var laterType = reflect.TypeFor[Later]()
@@ -60,7 +60,7 @@ func (p *plan) keepLater(data []byte, v reflect.Value) bool {
 	return d.keep(p, v)
 }
 
-// keep is keepLater for the JSON value at the current offset.
+// keep does the work of keepLater for the JSON value at the current offset.
 func (d *planDecoder) keep(p *plan, v reflect.Value) bool {
 	for p.kind == planPointer && !v.IsNil() {
 		p, v = p.item, v.Elem()
@@ -80,7 +80,7 @@ func (d *planDecoder) keep(p *plan, v reflect.Value) bool {
 	return d.past()
 }
 
-// keepMembers is keepLater for the members of the object at the current offset.
+// keepMembers does the work of keepLater for the members of the object at the current offset.
 func (d *planDecoder) keepMembers(p *plan, v reflect.Value) bool {
 	var later bytes.Buffer
 	at := 0
@@ -110,7 +110,7 @@ func (d *planDecoder) keepMembers(p *plan, v reflect.Value) bool {
 	return ok
 }
 
-// each calls the function one at each item of a list or an object, until the list or object ends.
+// each calls the given function at each item of a list or an object, until the list or object ends.
 func (d *planDecoder) each(end byte, one func() bool) bool {
 	d.space()
 	if d.next(end) {
@@ -131,7 +131,8 @@ func (d *planDecoder) each(end byte, one func() bool) bool {
 	}
 }
 
-// past moves past any valid value. Unlike the method skip, it has no limits.
+// past moves past any valid value. Unlike the method skip, it accepts any depth and any number of
+// members.
 func (d *planDecoder) past() bool {
 	for open := 0; ; {
 		switch d.peek() {

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// changed returns the messages that engines store, read and write again.
+// changed returns one message for each type that engines store, read and write again.
 func changed() []any { return []any{new(Record), new(Grants), new(Session), new(FreezeState)} }
 
-// Every struct in a stored message keeps the members of a later version. A writer encodes the struct,
-// because encoding/json would lose these members.
+// Every struct in a stored message keeps the members of a later version. Such a struct must have a
+// writer, because encoding/json would lose these members.
 func TestEveryStoredStructKeepsLaterMembers(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)
@@ -44,8 +44,8 @@ func TestEveryStoredStructKeepsLaterMembers(t *testing.T) {
 	assert.Greater(t, len(seen), 20)
 }
 
-// addMembers adds an unknown member to each object of a JSON value, and counts these members. It leaves
-// out the agent's own request.
+// addMembers adds an unknown member to each object of a JSON value, and counts these members. It adds
+// nothing to the agent's own request.
 func addMembers(v any, n *int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -63,8 +63,8 @@ func addMembers(v any, n *int) {
 	}
 }
 
-// If this version reads and writes a stored message of a later version, the message stays as it is. Its
-// new members may be in any object, and may have any white space and escapes.
+// If this version reads a stored message of a later version and writes it again, the message stays as
+// it is. The unknown members may be in any object, and may have any white space and escapes.
 func TestLaterMembersAreKept(t *testing.T) {
 	for _, m := range changed() {
 		label := nouns()[reflect.TypeOf(m)].label
@@ -89,8 +89,8 @@ func TestLaterMembersAreKept(t *testing.T) {
 	}
 }
 
-// If an older engine replaces an object, the object's unknown members are gone. Objects that the engine
-// does not replace keep their unknown members.
+// If an older engine replaces an object in a message, the unknown members of that object are lost.
+// All other objects keep their unknown members.
 func TestLaterMembersStayWithTheirObject(t *testing.T) {
 	var rec Record
 	require.NoError(t, Load(fmt.Appendf(nil, `{"type":"nod.v1.record","agent":"a","request":{},"digest":"d","tier":"request","risk":"low","deadline":"2026-01-02T03:04:05Z",

@@ -13,10 +13,10 @@ const (
 	MaxLeaveCalls     = 200
 )
 
-// LeaveRequest lets a session go on while its approver is away. Until the leave ends, nod allows the
-// session's tool calls up to MaxRisk that no rule decides and whose words and files nod knows. A leave
-// never covers secrets, calls that a rule denies or asks about, calls of high risk, questions, or
-// permissions that a managed session lacks.
+// LeaveRequest lets a session go on while its approver is away. Until the leave ends, nod allows
+// those tool calls of the session that no rule decides, whose risk is at most MaxRisk, and whose
+// words and files nod understands. A leave never covers secrets, calls that a rule denies or asks
+// about, calls of high risk, questions, or permissions that a managed session lacks.
 type LeaveRequest struct {
 	Type       string `json:"type"`
 	SessionID  string `json:"session_id"`

@@ -8,8 +8,8 @@ import (
 // LoggedRequest is what the log has about a request whose record is no longer kept. Unlike a Prompt, it
 // cannot be answered, and it has no grant that could be ended.
 type LoggedRequest struct {
-	// Sequence is the sequence of the request's decision in the log, or of its question if the log has no
-	// decision.
+	// Sequence is the sequence number of the log entry with the request's decision or, without a
+	// decision in the log, of the entry with its question.
 	Sequence  uint64    `json:"sequence"`
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
@@ -17,8 +17,8 @@ type LoggedRequest struct {
 	ToolName  string    `json:"tool_name,omitempty"`
 	Digest    string    `json:"digest,omitempty"`
 	AskedAt   time.Time `json:"asked_at,omitzero"`
-	// Request is the request's bytes as the log has them, with as many marks in place of secrets as
-	// Redacted says. It is empty if the settings did not have payloads logged.
+	// Request is the request's bytes as the log has them. Redacted is the number of marks in it that
+	// replace secrets. Request is empty if the settings did not have payloads logged.
 	Request  json.RawMessage `json:"request,omitempty"`
 	Redacted int             `json:"redacted,omitempty"`
 	// QuestionNotFound means that the engine did not find the log entry of the question, which has the
@@ -44,8 +44,8 @@ type LoggedDecision struct {
 	At      time.Time `json:"at"`
 }
 
-// LogExtent says how far a page of the log reaches, by the times at which entries were stored.
+// LogExtent says how far back a page of the log reaches, by the times at which entries were stored.
 type LogExtent struct {
-	Begins  time.Time `json:"begins,omitzero"`  // when the oldest entry of the log was stored; zero if the log is empty
-	Reached time.Time `json:"reached,omitzero"` // when the oldest entry that was read so far was stored
+	Begins  time.Time `json:"begins,omitzero"`  // when the oldest entry in the log was stored; zero if the log is empty
+	Reached time.Time `json:"reached,omitzero"` // when the oldest entry that was read for the pages so far was stored
 }

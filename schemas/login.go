@@ -35,14 +35,14 @@ type OIDC struct {
 	Issuer   string `json:"issuer"`
 	ClientID string `json:"client_id"`
 	// ClientSecretFile or ClientSecretEnv names the file or the environment variable with the client's
-	// secret, on the machine of the web inbox. Without a secret the client is public, and only PKCE
-	// protects the code.
+	// secret, on the machine of the web inbox. Without a secret the client is public in the sense of
+	// OAuth, and only PKCE protects the authorization code.
 	ClientSecretFile string `json:"client_secret_file,omitempty"`
 	ClientSecretEnv  string `json:"client_secret_env,omitempty"`
 	// Scopes are requested in addition to openid. Nil means DefaultScopes.
 	Scopes []string `json:"scopes,omitzero"`
-	// UserClaim is the claim that identifies a person. Empty means sub, the only claim that is certain to
-	// stay with its person. An e-mail address counts only if the issuer has verified it.
+	// UserClaim is the claim that identifies a person. Empty means sub, the only claim whose value is
+	// certain to stay with the same person. An e-mail address counts only if the issuer has verified it.
 	UserClaim   string `json:"user_claim,omitempty"`
 	NameClaim   string `json:"name_claim,omitempty"`   // the claim with the display name; empty means name
 	GroupsClaim string `json:"groups_claim,omitempty"` // the claim with the groups; empty means groups
@@ -55,7 +55,7 @@ type OIDC struct {
 // DefaultScopes are the scopes that are requested in addition to openid if the settings name none.
 var DefaultScopes = []string{"profile", "offline_access"}
 
-// The claims that nod uses by default, and those of an e-mail address.
+// The claims that nod uses by default, and the claims about an e-mail address.
 const (
 	ClaimSubject  = "sub"
 	claimName     = "name"
@@ -96,7 +96,8 @@ func IsLoginUser(userID string) bool {
 	return strings.Contains(userID, "|") && (strings.HasPrefix(userID, "https://") || strings.HasPrefix(userID, "http://"))
 }
 
-// OIDC returns the settings for logins at an issuer. It returns nil if there are none.
+// OIDC returns the settings for logins at an issuer. It returns nil if the settings have no such
+// logins.
 func (s *Settings) OIDC() *OIDC {
 	if s.Connectors.Web == nil {
 		return nil
@@ -104,8 +105,8 @@ func (s *Settings) OIDC() *OIDC {
 	return s.Connectors.Web.OIDC
 }
 
-// vouches reports whether a person's identity in the web inbox agrees with the person's login, and this
-// login is of the issuer in the settings. It does not check the age of the login.
+// vouches reports whether a person's identity in the web inbox agrees with the person's login, and
+// whether this login is at the issuer in the settings. It does not check the age of the login.
 func (s *Settings) vouches(from *From) bool {
 	o, l := s.OIDC(), from.Login
 	return o != nil && l != nil && l.Issuer == o.Issuer && l.Subject != "" && strings.HasPrefix(from.UserID, o.userPrefix()) &&
@@ -130,7 +131,8 @@ func (s *Settings) Wanted(groups []string) (wanted []string) {
 	return wanted
 }
 
-// memberOf returns the groups of the settings to which a login belongs, in the order of the settings.
+// memberOf returns those groups of the settings whose members a login's person is, in the order of
+// the settings.
 func (s *Settings) memberOf(l *Login) (all []Group) {
 	for _, g := range s.Groups() {
 		if slices.ContainsFunc(g.OIDCGroups, func(name string) bool { return slices.Contains(l.Groups, name) }) {
@@ -140,8 +142,9 @@ func (s *Settings) memberOf(l *Login) (all []Group) {
 	return all
 }
 
-// member returns the approver for a person who has logged in at the issuer and belongs to a group of the
-// settings. If the person belongs to several groups, the first limits what the person may decide.
+// member returns the approver for a person who has logged in at the issuer and belongs to a group of
+// the settings. If the person belongs to several groups, the first group limits what the person may
+// decide.
 func (s *Settings) member(from *From) (Approver, bool) {
 	of := s.memberOf(from.Login)
 	name := from.Login.approverName()
@@ -169,9 +172,10 @@ const (
 	maxShownSubject = 40
 )
 
-// approverName returns the name under which nod shows and counts the person's answers. It contains the
-// subject, because people may choose their display names, and two people may have the same one. It
-// contains no characters that control a terminal or the direction of text.
+// approverName returns the name under which nod shows and counts the person's answers. The name
+// contains the person's subject at the issuer, because people may choose their display names, and two
+// people may have the same display name. It contains no characters that control a terminal or the
+// direction of text.
 func (l *Login) approverName() string {
 	shown := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == '(' || r == ')' || r == '@' {
@@ -185,15 +189,15 @@ func (l *Login) approverName() string {
 	subject := l.Subject
 	if len(subject) > maxShownSubject || strings.ContainsFunc(subject, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		sum := sha256.Sum256([]byte(subject))
-		subject = "…" + hex.EncodeToString(sum[:12]) // the character … marks a shortened subject, because a subject that is shown whole cannot contain it
+		subject = "…" + hex.EncodeToString(sum[:12]) // the character … shows that the subject is shortened, because only a subject without this character is shown whole
 	}
 	return strings.TrimSpace(strings.TrimSpace(shown) + " (" + subject + ")")
 }
 
-// tellsLoginsApart reports whether each person in approvers.people has an identity by the subject at the
-// issuer. A person without such an identity could also be a member of a group by login, and would then
-// count as two people. An identity by another claim does not help, because the person may be able to
-// change that claim.
+// tellsLoginsApart reports whether the settings name each person in approvers.people by the person's
+// subject at the issuer. A person who is not named so could also be a member of a group by login, and
+// would then count as two people. An identity by another claim does not help, because the person may
+// be able to change that claim.
 func (s *Settings) tellsLoginsApart() bool {
 	o := s.OIDC()
 	return o != nil && (o.User() == ClaimSubject || len(s.People()) == 0) && !slices.ContainsFunc(s.People(), func(a Approver) bool {
@@ -202,7 +206,7 @@ func (s *Settings) tellsLoginsApart() bool {
 }
 
 // CountsApart returns FORBIDDEN if the approver might be the same person as another approver of the
-// settings. Conditions about several people then cannot count the approver.
+// settings. Conditions about several people do not count such an approver.
 func (s *Settings) CountsApart(who *Approver) error {
 	if !who.ByLogin || s.tellsLoginsApart() {
 		return nil
@@ -224,7 +228,7 @@ func (s *Settings) ByLogin() bool {
 }
 
 // checkLogins returns an error for an issuer whose settings are not safe. It also returns an error for
-// groups and identities at an issuer that the settings do not name.
+// groups and identities at an issuer if the settings do not name this issuer.
 func (s *Settings) checkLogins() error {
 	o := s.OIDC()
 	if o != nil {

@@ -2,14 +2,14 @@ package schemas
 
 import "time"
 
-// LoginCodeOp is an operation on a code that the web inbox itself has signed, or on the id of a message
-// that a carrier has received. The code is for a login link or a web session.
+// LoginCodeOp is an operation on a code or on the id of a message. The web inbox itself has signed
+// the code, for a login link or a web session. A carrier has received the message.
 type LoginCodeOp string
 
 const (
-	SpendLoginCode LoginCodeOp = "spend" // mark the code as used, until it expires
-	CheckLoginCode LoginCodeOp = "look"  // ask whether the code was used
-	LoadLogin      LoginCodeOp = "load"  // read the login of a web session
+	SpendLoginCode LoginCodeOp = "spend" // marks the code as used, until it expires
+	CheckLoginCode LoginCodeOp = "look"  // asks whether the code was used
+	LoadLogin      LoginCodeOp = "load"  // reads the login of a web session
 	// StoreLogin writes the login of a web session if the stored revision is still Revision, which is 0
 	// for a new login. Without Sealed it removes the login. The error is CONFLICT if another write came
 	// first.
@@ -24,7 +24,7 @@ const (
 type LoginCode struct {
 	Type string      `json:"type"`
 	Op   LoginCodeOp `json:"op,omitempty"`
-	// Try identifies one attempt to use a code. If the attempt is repeated, it gets the same reply.
+	// Try identifies one attempt to use a code. A repetition of the attempt gets the same reply.
 	Try string `json:"try,omitempty"`
 	// Spent is set only in replies. In the reply to CheckLoginCode, it means that the code was used. In
 	// the reply to SpendLoginCode, it means that the code was used by another Try, or has expired.

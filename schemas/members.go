@@ -12,8 +12,9 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns the members of a JSON object in order. It returns an error for any other value. It also
-// returns an error if a name occurs twice, because programs read such objects differently.
+// Members returns the members of a JSON object in order. It returns an error for any other value. It
+// also returns an error if a name occurs twice, because programs disagree about the meaning of such
+// objects.
 func Members(object []byte) ([]Member, error) {
 	if len(object) == 0 || object[0] != '{' || !json.Valid(object) {
 		return nil, errors.New("not an object")

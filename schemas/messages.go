@@ -4,10 +4,10 @@ package schemas
 type Message struct {
 	Type    string     // the message's type, such as TypeRequest
 	Subject string     // the pattern of the message's subject or, for a reply, of its request's subject
-	From    string     // the sender
-	To      string     // the receiver
+	From    string     // the role that sends the message
+	To      string     // the role that receives the message
 	How     string     // one of the How constants
-	What    string     // one line of description, for docs/reference/messages.md
+	What    string     // a description in one line, for docs/reference/messages.md
 	New     func() any // returns a pointer to an empty struct of the message
 }
 

@@ -44,8 +44,8 @@ func TestEveryQuestionHasItsReply(t *testing.T) {
 	}
 }
 
-// Messages makes its patterns with the functions that return subjects. The test checks that Messages uses
-// each of these functions, and that Tokens finds the placeholders of each pattern.
+// Messages makes its patterns with the functions that return subjects. The test checks that Messages
+// uses every function that returns a subject, and that Tokens finds the placeholders of each pattern.
 func TestEverySubjectIsListed(t *testing.T) {
 	source := string(mustRead(t, "messages.go")) + string(mustRead(t, "endpoints.go"))
 	functions := regexp.MustCompile(`func (\w+Subject)\(`).FindAllStringSubmatch(string(mustRead(t, "subjects.go")), -1)

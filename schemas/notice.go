@@ -1,6 +1,6 @@
 package schemas
 
-// Notice is information for an agent's session. It has no effect on decisions.
+// Notice is information for an agent about its session. It has no effect on decisions.
 type Notice struct {
 	Type      string     `json:"type"`
 	SessionID string     `json:"session_id"`
@@ -18,7 +18,7 @@ const (
 	NoticeUndeliverable NoticeKind = "undeliverable"
 	NoticeAsked         NoticeKind = "asked"   // the session shows the request of a background session
 	NoticeDecided       NoticeKind = "decided" // a request that the session showed for a background session was decided
-	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
+	NoticeGate          NoticeKind = "gate"    // a scheduled task of the session lacks permissions
 )
 
 // Notices are the notices that nod keeps for a session whose agent is not always connected, such as an

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// number reads a number. It refuses numbers that RFC 8785 would change: integers beyond ±2^53, and
-// numbers that a double cannot hold exactly.
+// number reads a number. It refuses integers beyond ±2^53, and numbers that a double cannot hold
+// exactly, because RFC 8785 would change them.
 func (r *reader) number() (json.Number, *fault) {
 	start := r.at
 	for r.at < len(r.data) && strings.IndexByte("+-.0123456789eE", r.data[r.at]) >= 0 {
@@ -27,15 +27,16 @@ func (r *reader) number() (json.Number, *fault) {
 	return json.Number(literal), nil
 }
 
-// decimal is the exact value of a number, ±0.digits × 10^exponent. Equal numbers have equal decimals.
+// decimal is the exact value of a number, in the form ±0.digits × 10^exponent. Equal numbers have
+// equal decimals.
 type decimal struct {
 	negative bool
 	digits   string
 	exponent int
 }
 
-// decimalOf returns the value of a JSON number. If the exponent overflows an int, no double can hold the
-// number, unless it is zero.
+// decimalOf returns the value of a JSON number. If the exponent overflows an int, no double can hold
+// the number, unless the number is zero.
 func decimalOf(literal string) decimal {
 	var d decimal
 	literal, d.negative = strings.CutPrefix(literal, "-")

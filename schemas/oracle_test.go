@@ -45,8 +45,8 @@ func oracle(t testing.TB) *jsonschema.Compiler {
 	return c
 }
 
-// nod's own validation and a complete implementation of JSON Schema accept and refuse the same samples of
-// all messages. The samples are valid messages, invalid ones, and random changes of both.
+// nod's own validation and a complete implementation of JSON Schema agree on which samples of all
+// messages are valid. The samples are valid messages, invalid messages, and random changes of both.
 func TestValidationAgreesWithAnotherImplementation(t *testing.T) {
 	other := oracle(t)
 	random := rand.New(rand.NewPCG(20, 26))

@@ -14,11 +14,11 @@ type Pairing struct {
 	// Connector is the channel on which the code is expected. It is empty in a claim, because the claim's
 	// subject names the channel.
 	Connector string `json:"connector,omitempty"`
-	// Code is the expected code or, in a claim, the code that the person sent. The store has only the
-	// code's hash, and no reply has the code.
+	// Code is the expected code or, in a claim, the code that the person sent. nod stores only the
+	// code's hash, and sends the code in no reply.
 	Code string `json:"code,omitempty"`
-	// In a claim, From is the identity that sent the code. In a reply, it is the identity that has
-	// claimed the pairing, or nil if there is none.
+	// In a claim, From is the identity that sent the code. In a reply, From is the identity that has
+	// claimed the pairing, or nil if no claim was made.
 	From     *From     `json:"from,omitempty"`
 	CodeHash string    `json:"code_hash,omitempty"`
 	Tries    int       `json:"tries,omitempty"` // the number of wrong codes so far

@@ -20,9 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A struct and its schema must have the same fields. The schema must require exactly those fields that Go
-// always writes, which have neither omitempty nor omitzero. If Go always writes a list or a pointer, the
-// schema must accept null, because Go writes nil as null. An enum must list the constants of its Go type.
+// A struct and its schema must have the same fields. The schema must require exactly those fields
+// that Go always writes, which have neither omitempty nor omitzero. If Go always writes a list or a
+// pointer, the schema must accept null, because Go writes nil as null. An enum in the schema must
+// list the constants of the Go type.
 func TestSchemasMatchTheStructs(t *testing.T) {
 	p := parity{T: t, docs: readSchemas(t), constants: readConstants(t)}
 	for _, m := range Messages() {
@@ -182,13 +183,13 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 	for name, field := range fields {
 		node, ok := properties[name].(map[string]any)
 		if !ok {
-			continue // a missing field is reported by another check
+			continue // another check reports a missing field
 		}
 		if field.always {
 			always = append(always, name)
 		}
 		types, listed := node["type"].([]any)
-		if listed { // a list of types stands for a type that also accepts null
+		if listed { // a list of types in a schema stands for a type that also accepts null
 			assert.Equal(p, "null", types[1], "%s.%s", path, name)
 			assert.True(p, field.always, "%s.%s: Go never writes it as null", path, name)
 		} else if field.always {

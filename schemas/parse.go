@@ -9,10 +9,11 @@ import (
 )
 
 // parse turns data, which must be a syntactically valid JSON object, into the maps and slices that a
-// schema validates. It refuses input that JSON readers interpret in different ways, because a person
-// could then read one text and the host run another. Such input has repeated names, a field's name in
-// another case (which encoding/json accepts as the field), halves of surrogate pairs, or numbers that RFC
-// 8785 would change. parse also refuses nesting deeper than maxDepth; 0 means no limit.
+// schema validates. It refuses input that JSON readers interpret in different ways, because otherwise
+// a person could read one text and the host could run another. Such input has repeated names, a
+// field's name in another case (which encoding/json accepts as the field), halves of surrogate pairs,
+// or numbers that RFC 8785 would change. parse also refuses nesting deeper than maxDepth; 0 means no
+// limit.
 func parse(data []byte, s *schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(s, 1)
@@ -28,8 +29,8 @@ type reader struct {
 	maxDepth int
 }
 
-// fault is an error in the input. Its path begins at the innermost part, and each parsing function that
-// returns the fault puts its own part in front.
+// fault is an error in the input. At first its path has only the innermost part. Each parsing
+// function that returns the fault puts the part that it parses in front.
 type fault struct {
 	path string
 	text string
@@ -116,8 +117,8 @@ func (r *reader) array(s *schema, depth int) ([]any, *fault) {
 	return array, nil
 }
 
-// enter moves to the next member or item and returns true. If there is none, it moves past the closing
-// bracket and returns false.
+// enter moves to the next member or item and returns true. If there is no further member or item, it
+// moves past the closing bracket and returns false.
 func (r *reader) enter(closing byte) bool {
 	r.at = skipSpace(r.data, r.at)
 	if r.data[r.at] != closing {
@@ -161,9 +162,9 @@ func (r *reader) string() (string, *fault) {
 	return s, nil
 }
 
-// halfSurrogate reports whether literal has a \u escape of one half of a surrogate pair without the other
-// half. encoding/json reads every such half as U+FFFD, so texts that other JSON readers distinguish would
-// look the same and have the same digest.
+// halfSurrogate reports whether a JSON string has a \u escape for one half of a surrogate pair
+// without the other half. encoding/json reads every such half as U+FFFD, so texts that other JSON
+// readers distinguish would look the same and have the same digest.
 func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
 		if literal[i] != '\\' {
@@ -209,8 +210,8 @@ func fieldsOf(s *schema) map[string]*schema {
 	}
 }
 
-// otherCase returns the field whose name differs from name only in case, or "" if there is none.
-// encoding/json would set that field.
+// otherCase returns the field whose name differs from the given name only in upper and lower case, or
+// "" if there is none. encoding/json would set that field.
 func otherCase(fields map[string]*schema, name string) string {
 	for field := range fields {
 		if strings.EqualFold(field, name) {
@@ -235,7 +236,7 @@ func step(name string) string {
 	return "[" + quote(name) + "]"
 }
 
-// quote quotes a text from an agent on one line, and cuts it to 64 bytes.
+// quote returns a text from an agent in quotation marks, on one line and cut to 64 bytes.
 func quote(s string) string { return strconv.Quote(short(s, 64)) }
 
 func short(s string, most int) string {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// A plan decodes the usual form of a value in one pass: it checks syntax and schema while it fills the
-// struct. A plan never refuses a value. If it cannot decode a value, it leaves the value to the full
-// check by encoding/json and the JSON Schema, which accepts the value or describes its error. Every value
-// that a plan accepts, the full check accepts with the same result (FuzzPlansAgreeWithTheFullCheck).
+// A plan decodes the usual form of a value in one pass: it checks syntax and schema while it fills
+// the struct. A plan never refuses a value. If it cannot decode a value, the full check by
+// encoding/json and the JSON Schema accepts the value or describes its error. If a plan accepts a
+// value, the full check accepts it, too, with the same result (FuzzPlansAgreeWithTheFullCheck).
 type plan struct {
 	kind    planKind
 	typ     reflect.Type
 	fields  []planField // the fields of a struct, in the order of its definition
 	later   int         // the index of the struct's field Later; -1 if it has none
-	require uint64      // has a bit for each field that a message must have
+	require uint64      // a bit for each field of the struct, set if a message must have the field
 	item    *plan       // the plan for the items of a list, or for the target of a pointer
-	null    bool        // the plan accepts null, as a nil list or pointer
+	null    bool        // whether the plan accepts null, as a nil list or pointer
 
 	// These limits come from the schema. A plan without a schema has none.
 	checked            bool
@@ -94,7 +94,7 @@ func newPlan(t reflect.Type, s *schema) *plan {
 	return p
 }
 
-// setKind sets the plan's kind for a type. It returns false for a type that plans do not support.
+// setKind sets the plan's kind for a type. The result is false for a type that plans do not support.
 func (p *plan) setKind(t reflect.Type) bool {
 	switch t {
 	case timeType:
@@ -172,8 +172,8 @@ func (p *plan) addFields(t reflect.Type, s *schema) bool {
 	return true
 }
 
-// field returns the index of the field with this name, or -1. It begins at the index next, because most
-// messages have their fields in order.
+// field returns the index of the field with this name, or -1. It begins its search at the index in
+// the parameter next, because most messages have their fields in order.
 func (p *plan) field(name string, next int) int {
 	for i := range p.fields {
 		at := next + i
@@ -187,9 +187,10 @@ func (p *plan) field(name string, next int) int {
 	return -1
 }
 
-// limit copies the limits of a schema into the plan. It returns the schema with the remaining rules: s
-// itself or, if the value may be an object or null, the schema of the object. ok is false if the schema
-// has a keyword that plans do not support. The compiler has already replaced all references.
+// limit copies the limits of a schema into the plan. It returns the schema with the remaining rules:
+// s itself or, if the value may be an object or null, the schema of the object. The result ok is
+// false if the schema has a keyword that plans do not support. The compiler has already replaced all
+// references.
 func (p *plan) limit(s *schema) (_ *schema, ok bool) {
 	if s.Then != nil { // the value may be null, or an object with the schema in Then
 		if !s.Type.are("null", "object") || s.If == nil || !s.If.Type.are("object") {
@@ -226,7 +227,7 @@ func (p *plan) limit(s *schema) (_ *schema, ok bool) {
 	return s, true
 }
 
-// addText adds a text to the accepted texts. It returns false if value is no text.
+// addText adds a text to the accepted texts. It returns false if the given value is no text.
 func (p *plan) addText(value any) bool {
 	text, ok := value.(string)
 	if ok {
@@ -242,8 +243,8 @@ func bound(n *int64) (_ int64, set bool) {
 	return *n, true
 }
 
-// The method are reports whether t consists of exactly these types, which must be in the order in which
-// types are sorted.
+// The method are reports whether t consists of exactly these types. The caller must pass them in
+// sorted order.
 func (t types) are(names ...string) bool { return slices.Equal(t, names) }
 
 // matches reports whether the schema requires the type that the plan's kind checks.
@@ -264,7 +265,7 @@ func (p *plan) matches(s *schema) bool {
 	case planList:
 		return s.Type.are("array") || s.Type.are("null", "array")
 	case planPointer:
-		return true // the plan of the target has the schema
+		return true // the schema is for the plan of the target
 	}
 	return false
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The plans of each message decode the message's golden file. This does not hold for messages with
-// settings, because this package has no struct for the settings of channels.
+// The plans of each message decode the message's golden file. Messages with settings are an
+// exception, because this package has no struct for the settings of channels.
 func TestPlansDecodeEveryMessage(t *testing.T) {
 	for _, m := range Messages() {
 		if m.Type == TypeSettingsState {
@@ -41,7 +41,8 @@ func TestPlansDecodeEveryMessage(t *testing.T) {
 
 var notPlanned = map[string]bool{"settings.json": true, "settings_state.json": true}
 
-// agree requires that the full check accepts data if a plan accepts it, with the same result.
+// agree asserts that the full check accepts data if a plan accepts it, and that both give the same
+// result.
 func agree(t testing.TB, data []byte, message reflect.Type) {
 	t.Helper()
 	n := nouns()[message]
@@ -57,8 +58,8 @@ func agree(t testing.TB, data []byte, message reflect.Type) {
 	}
 }
 
-// Plans and the full check agree about golden files, invalid files, and random changes of both. A change
-// removes, repeats, exchanges or replaces parts.
+// Plans and the full check agree about golden files, invalid files, and random changes of both. A
+// change removes, repeats, exchanges or replaces parts of a file.
 func TestPlansAgreeWithTheFullCheckAboutChangedMessages(t *testing.T) {
 	invalid, err := filepath.Glob("v1/golden/invalid/*.json")
 	require.NoError(t, err)
@@ -110,7 +111,8 @@ func change(random *rand.Rand, data []byte, parts []string) []byte {
 	return data
 }
 
-// valueStarts returns the offsets of values, which follow a colon, a comma or a bracket.
+// valueStarts returns the offsets at which values may start, which follow a colon, a comma or a
+// bracket.
 func valueStarts(data []byte) (all []int) {
 	for i, c := range data {
 		if (c == ':' || c == ',' || c == '[') && i+1 < len(data) {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode fills v, a zero value of the plan's type, from one JSON value. maxDepth is the deepest nesting
-// that the full check accepts; 0 means the limit of encoding/json.
+// decode fills v, a zero value of the plan's type, from one JSON value. The parameter maxDepth is the
+// deepest nesting that the full check accepts; 0 means the limit of encoding/json.
 func (p *plan) decode(data []byte, v reflect.Value, maxDepth int) bool {
 	if !utf8.Valid(data) {
 		return false

@@ -40,7 +40,8 @@ type Route struct {
 	Recipient string `json:"recipient"`
 	// AfterSeconds is how long after the request the recipient is asked. 0 means at once.
 	AfterSeconds int `json:"after_seconds,omitempty"`
-	// Failed means that the prompt could not be shown on this route. nod does not try this route again.
+	// Failed means that the prompt could not be shown on this route. nod does not try to show it there
+	// again.
 	Failed bool  `json:"failed,omitempty"`
 	Later  Later `json:"-"`
 }
@@ -49,8 +50,8 @@ type Route struct {
 type Vote struct {
 	Name      string `json:"name"` // the approver's name
 	Connector string `json:"connector"`
-	UserID    string `json:"user_id,omitempty"` // the identity on the connector; a vote without one does not count
-	Login     *Login `json:"login,omitempty"`   // what the issuer of the person's login said
+	UserID    string `json:"user_id,omitempty"` // the voter's identity on the connector; a vote without an identity does not count
+	Login     *Login `json:"login,omitempty"`   // what the issuer of the voter's login said about the voter
 	OptionID  string `json:"option_id"`
 	// Waiters is the number of calls in the prompt that the person answered. 0 means 1.
 	Waiters int       `json:"waiters,omitempty"`
@@ -67,9 +68,9 @@ const MaxVoteMessage = 1024
 // not decide such a record, so it has a type that the Load of older versions refuses.
 const TeamRecord = "nod.v2.record"
 
-// Record is a request as nod stores it, under one key of the bucket pending_permissions. It has the bytes
-// of the request, its routes and votes, and its decision once there is one. One write of the key stores
-// the decision.
+// Record is a request as nod stores it, under one key of the bucket pending_permissions. It has the
+// bytes of the request, the request's routes and votes and, once it is decided, the decision. A
+// single write of the key stores the decision.
 type Record struct {
 	// Type is TypeRecord or TeamRecord.
 	Type     string          `json:"type"`
@@ -90,11 +91,11 @@ type Record struct {
 	Routes         []Route `json:"routes"`
 	Votes          []Vote  `json:"votes"`
 	// Question is the token of the record's timer. Identical calls share this token, so that only one of
-	// them at a time becomes the question that people see. If Question is empty, the pending_id is the
-	// timer's token.
+	// them at a time becomes the question that people see. If Question is empty, the request's
+	// pending_id is the timer's token.
 	Question string `json:"question,omitempty"`
-	// Waiters are the calls that wait for this record's decision. The record's own request is the first.
-	// nod adds calls and never removes any.
+	// Waiters are the calls that wait for this record's decision. The first waiter is the record's own
+	// request. nod adds calls and never removes any.
 	Waiters []Waiter `json:"waiters,omitempty"`
 	// Joined is the pending_id of the question that has this request among its Waiters. The decision is
 	// first stored in that question's record. Joined is empty in the record of a question.
@@ -106,8 +107,8 @@ type Record struct {
 	// Run is not nil if the call was allowed to run contained. In a pending record, it is not nil if an
 	// allow will make the call run contained.
 	Run *ContainedRun `json:"run,omitempty"`
-	// Aftermath lists the calls whose end at the host differs from the decision. It is added after the
-	// decision, which stays unchanged.
+	// Aftermath describes those calls that ended at the host differently from the decision. It is added
+	// after the decision, which stays unchanged.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 	// Trace is nil if the request is not traced.
 	Trace *Trace `json:"trace,omitempty"`
@@ -130,7 +131,7 @@ type Trace struct {
 	Later Later     `json:"-"`
 }
 
-// AftermathKind says how a call's end at its host differs from the decision.
+// AftermathKind says in which way a call ended at its host differently from the decision.
 type AftermathKind string
 
 // The kinds of aftermath.
@@ -166,8 +167,8 @@ type Waiter struct {
 	Deadline       time.Time `json:"deadline"`
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	// Place is the call's position in the order in which calls joined the question, from 0. An answer to
-	// n calls covers the places below n. If a call's agent stops waiting and sends the call again, the
-	// call keeps its place.
+	// a prompt that showed n calls covers the places below n. If a call's agent stops waiting and sends
+	// the call again, the call keeps its place.
 	Place int `json:"place,omitempty"`
 	// Detached means that the call's agent no longer waits. If a person allows the call once, the
 	// approval becomes a standing answer.
@@ -184,7 +185,7 @@ type Waiter struct {
 // decision of its own or is split off.
 func (w *Waiter) Open() bool { return w.Decision == nil && !w.SplitOff }
 
-// Waiter returns the waiter with this pending_id. It returns nil if there is none.
+// Waiter returns the waiter with this pending_id. It returns nil if the record has no such waiter.
 func (r *Record) Waiter(pendingID string) *Waiter {
 	for i := range r.Waiters {
 		if r.Waiters[i].PendingID == pendingID {
@@ -227,8 +228,8 @@ func (r *Record) Places() int {
 	return n
 }
 
-// Waiting counts the open calls of the record. open is the number of all of them, and waiting the number
-// of those that are not detached.
+// Waiting counts the open calls of the record. The result open is the number of all open calls, and
+// waiting is the number of those that are not detached.
 func (r *Record) Waiting() (waiting, open int) {
 	for i := range r.Waiters {
 		if !r.Waiters[i].Open() {
@@ -253,24 +254,23 @@ type LogKind string
 // The kinds of log entry.
 const (
 	LogAsked LogKind = "asked"
-	LogVoted LogKind = "voted" // one of the people who must allow a request has allowed it
+	LogVoted LogKind = "voted" // a person has allowed a request that several people must allow
 	// LogVouched means that a person with a login at an issuer acts. The entry has the person's Login,
 	// and is stored before the person's answer, freeze, thaw or revocation counts.
 	LogVouched LogKind = "vouched"
 	// LogShown means that a phone or chat shows a question to a person. LogUndelivered means that it
-	// cannot show the question. There are no such entries about an inbox, whose viewers see every
-	// question.
+	// cannot show the question. An inbox gets no such entries, because it shows every question.
 	LogShown       LogKind = "shown"
 	LogUndelivered LogKind = "undelivered"
 	LogDecided     LogKind = "decided"
-	LogClaim       LogKind = "claim" // reserves the id of a request whose decision is in its record and not in the log
+	LogClaim       LogKind = "claim" // reserves the request's id, because the decision is in the request's record and not in the log
 	LogSettings    LogKind = "settings"
 	LogSession     LogKind = "session"
 	LogGranted     LogKind = "granted"
 	LogRevoked     LogKind = "revoked"
 	LogFrozen      LogKind = "frozen"
 	LogThawed      LogKind = "thawed"
-	// LogAftermath means that the end of a call at its host differs from the decision.
+	// LogAftermath means that a call ended at its host differently from the decision.
 	LogAftermath LogKind = "aftermath"
 	// LogRan means that a command ran contained.
 	LogRan LogKind = "ran"
@@ -292,7 +292,7 @@ type LogEntry struct {
 	PendingID        string     `json:"pending_id,omitempty"`
 	Actor            string     `json:"actor,omitempty"`
 	Agent            string     `json:"agent,omitempty"`   // the agent of a decided request, if Actor is not the agent
-	AskedAt          time.Time  `json:"asked_at,omitzero"` // the time of the question, in the entry of its decision
+	AskedAt          time.Time  `json:"asked_at,omitzero"` // when the question was asked; in the entry of its decision
 	ToolName         string     `json:"tool_name,omitempty"`
 	Digest           string     `json:"digest,omitempty"`
 	Rule             string     `json:"rule,omitempty"`

@@ -7,20 +7,21 @@ import (
 	"unicode/utf16"
 )
 
-// RememberedRule is a rule of a grant. In one project, it covers a path, a tool, or a parsed command with
-// exactly these words or with these first words. It allows only calls about which a person would be asked
-// because no rule of the policy matches. Deny and ask rules of the policy take precedence over it.
+// RememberedRule is a rule of a grant. In one project, it covers a path, a tool, or a parsed command
+// that consists of certain words or begins with them. It allows only calls about which a person would
+// be asked because no rule of the policy matches. Deny and ask rules of the policy take precedence
+// over it.
 type RememberedRule struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
-	Prefix  bool     `json:"prefix,omitempty"` // a command may have more words after Argv
-	Path    string   `json:"path,omitempty"`   // the covered file, or directory if it ends in a slash
+	Prefix  bool     `json:"prefix,omitempty"` // whether a command may have more words after those in Argv
+	Path    string   `json:"path,omitempty"`   // the covered file or, if the path ends in a slash, the covered directory
 	Project string   `json:"project,omitempty"`
 	// Dirs are the directories in which the command may run, because its words may mean other files in
 	// another directory. The command of a task runner has no Dirs, and may run anywhere in the project.
 	Dirs []string `json:"dirs,omitempty"`
 	// Elsewhere means that the rule also covers the command if the agent does not say in which directory
-	// the command runs. Such a rule covers exactly the words in Argv.
+	// the command runs. Such a rule covers only commands with exactly the words in Argv.
 	Elsewhere bool  `json:"elsewhere,omitempty"`
 	Later     Later `json:"-"`
 }
@@ -80,8 +81,8 @@ func (a *RememberedRule) Quoted() string {
 	return b.String()
 }
 
-// ParseRememberedRule reads a rule in the form of String. It fails if it cannot read every byte, because
-// a rule without the unread part would cover more calls.
+// ParseRememberedRule reads a rule in the form of String. It fails if it cannot read every byte,
+// because the rule without that part would cover more calls.
 func ParseRememberedRule(text string) (RememberedRule, error) {
 	p := ruleText{rest: text}
 	var r RememberedRule
@@ -122,10 +123,10 @@ func ParseRememberedRule(text string) (RememberedRule, error) {
 	return r, nil
 }
 
-// orElsewhere ends a rule that also covers the command in an unknown directory.
+// orElsewhere is the end of a rule that also covers the command in an unknown directory.
 const orElsewhere = " or elsewhere"
 
-// toolBytes are the bytes that may be in a tool's name.
+// toolBytes are the bytes that a tool's name may have.
 const toolBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 // ruleText is the text of a rule while it is parsed: the rest of the text, and whether an expected part
@@ -144,7 +145,8 @@ func (p *ruleText) expect(prefix string) {
 	p.failed = !p.skip(prefix) || p.failed
 }
 
-// take removes the longest prefix of the rest that has only these bytes, and returns it.
+// take removes from the rest the longest prefix that has only the given bytes, and returns this
+// prefix.
 func (p *ruleText) take(bytes string) string {
 	after := strings.TrimLeft(p.rest, bytes)
 	taken := p.rest[:len(p.rest)-len(after)]
@@ -187,5 +189,6 @@ func ShellLine(argv []string) string {
 	return strings.Join(out, " ")
 }
 
-// plainBytes are the bytes that need no quotes in any shell, except for "=" at the start of a word.
+// plainBytes are the bytes that need no quotes in any shell, with one exception: "=" needs quotes at
+// the start of a word.
 const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"

@@ -39,8 +39,8 @@ func TestARememberedRuleIsReadWholeOrRefused(t *testing.T) {
 	}
 }
 
-// A printed rule is read as the same rule. A damaged text is refused, unless it is exactly the printed
-// form of another rule. No byte of a text is therefore ignored.
+// The parser reads a printed rule as the same rule. It refuses a damaged text, unless that text is
+// exactly the printed form of another rule. The parser therefore ignores no byte of a text.
 func FuzzRememberedRule(f *testing.F) {
 	f.Add("go\x00test", true, "/app", "/app\x00/app/x", uint16(3), " in /")
 	f.Add("echo\x00it's\x00:*", false, "/a in /b", "", uint16(9), "'")

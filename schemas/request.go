@@ -13,7 +13,7 @@ type Kind string
 const (
 	KindToolCall   Kind = "tool_call"  // asks whether a tool may run once
 	KindPermission Kind = "permission" // asks whether the session may have more permissions
-	KindQuestion   Kind = "question"   // asks for a choice, a text, or the approval of a plan; no tool runs by its answer
+	KindQuestion   Kind = "question"   // asks for a choice, a text, or the approval of a plan; its answer makes no tool run
 )
 
 // ActionType is the kind of effect that a tool call has.
@@ -40,12 +40,12 @@ const (
 	RejectAlways OptionKind = "reject_always"
 )
 
-// Allows reports whether an option of this kind lets the agent act. An unknown kind does not let the
-// agent act.
+// Allows reports whether an option of this kind lets the agent act. For an unknown kind it returns
+// false.
 func (k OptionKind) Allows() bool { return k == AllowOnce || k == AllowAlways }
 
-// Remembered reports whether the agent itself applies an answer of this kind to later calls. nod does not
-// know these calls, and cannot revoke such an answer.
+// Remembered reports whether the agent itself applies an answer of this kind to later calls. nod does
+// not hear of those calls, and cannot revoke such an answer.
 func (k OptionKind) Remembered() bool { return k == AllowAlways || k == RejectAlways }
 
 // Option is one of the answers among which a person may choose.
@@ -101,13 +101,13 @@ type Request struct {
 	// not. It is not part of the digest.
 	Contain string `json:"contain,omitempty"`
 	// NodPath is the absolute path of the nod program that starts contained calls on the request's host.
-	// Without NodPath, no call runs contained. It is not part of the digest.
+	// If NodPath is empty, no call of the request's host runs contained. It is not part of the digest.
 	NodPath string `json:"nod_path,omitempty"`
 	// NodData is the absolute path of the data directory of the nod that a contained call asks. Empty
 	// means the default directory. It is not part of the digest.
 	NodData string `json:"nod_data,omitempty"`
 	// NodURL has the addresses of the NATS servers that a contained call uses. NodCreds is the absolute
-	// path of the call's key file. They are empty if the request's host does not name them, and are not
+	// path of the call's key file. Both are empty if the request's host does not name them. Neither is
 	// part of the digest.
 	NodURL   string `json:"nod_url,omitempty"`
 	NodCreds string `json:"nod_creds,omitempty"`
@@ -118,10 +118,10 @@ type Request struct {
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 
-	// Rejoin is set in every message about this request, except for the first message with a new id.
-	// Revision is the revision in the request's receipt, or 0 if the agent has no receipt. If Revision is
-	// set, the engine makes no record for this message. Rejoin and Revision are neither stored nor part
-	// of the digest.
+	// An agent may send a request several times. Rejoin is set each time, except for the first time with
+	// a new id. Revision is the revision in the request's receipt, or 0 if the agent has no receipt. If
+	// Revision is set, the engine makes no new record for the request. Rejoin and Revision are neither
+	// stored nor part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
@@ -142,7 +142,8 @@ func (r *Request) SetNod(p NodProgram) {
 // Key returns the key of the request's record.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Offered returns the request's options, or DefaultOptions if the request lists no options.
+// Offered returns the options from which a person may choose: the request's own options, or
+// DefaultOptions if it lists none.
 func (r *Request) Offered() []Option {
 	if len(r.Options) == 0 {
 		return DefaultOptions()
@@ -160,8 +161,8 @@ func (r *Request) Option(id string) (Option, bool) {
 	return Option{}, false
 }
 
-// OptionOfKind returns the first option of this kind. The second result is false if the request offers
-// none.
+// OptionOfKind returns the first option of this kind. The second result is false if the request
+// offers no such option.
 func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 	for _, o := range r.Offered() {
 		if o.Kind == kind {
@@ -172,8 +173,8 @@ func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 }
 
 // Plan returns the plan that a question asks a person to approve, which is the field "plan" of the
-// question's input. ok is false if the request asks for something else. If a person approves the plan,
-// the agent may act by it.
+// question's input. The result ok is false if the request asks for something else. If a person
+// approves the plan, the agent may act by the plan.
 func (r *Request) Plan() (plan string, ok bool) {
 	var details map[string]json.RawMessage // a struct would also accept the field "Plan"
 	if r.Kind != KindQuestion || json.Unmarshal(r.ActionDetails, &details) != nil {
@@ -185,10 +186,10 @@ func (r *Request) Plan() (plan string, ok bool) {
 	return plan, true
 }
 
-// Tier names the timeout by which a request got its deadline.
+// Tier names the rule by which a request got its timeout, and thereby its deadline.
 type Tier string
 
-// The tiers. The first tier that applies counts.
+// The tiers, in order. Of the tiers that apply to a request, the first one counts.
 const (
 	TierRequest      Tier = "request"      // the timeout that the request itself has, for kind permission only
 	TierSession      Tier = "session"      // the timeout that nod's owner has set for the session
@@ -223,7 +224,7 @@ type Withdraw struct {
 func (w *Withdraw) Key() string { return Key(w.SessionID, w.PendingID) }
 
 // HostResolved reports that a host has gone on without some of the decisions that it waited for. The
-// engine withdraws the requests for these decisions.
+// engine withdraws the requests that wait for these decisions.
 type HostResolved struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
@@ -241,7 +242,7 @@ type HostResolved struct {
 	// while its request was pending, and the request was denied later, the record gets an aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
 	// AgentName extends the report to requests that have this AgentName and not HostAsks, because the
-	// program with this name no longer waits for them.
+	// agent's program no longer waits for them.
 	AgentName string `json:"agent_name,omitempty"`
 	// PendingID limits the report to one request. The process that sent the request has ended, so the
 	// host will never receive the decision. The engine then ignores the fields above PendingID.

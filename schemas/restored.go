@@ -5,10 +5,10 @@ import "time"
 // RestoredKey is the key under which the bucket permission_settings has a Restored.
 const RestoredKey = "restored"
 
-// Restored notes that the stores were restored from a backup. nod does not know the decisions from the
-// time between the backup and the restore, which may have revoked or used up a grant. All grants from
-// before the restore therefore count as ended.
+// Restored notes that the stores were restored from a backup. nod does not know what happened between
+// the backup and the restore, when a grant may have been revoked or used up. All grants from before
+// the restore therefore count as ended.
 type Restored struct {
-	At     time.Time `json:"at"`      // the time of the restore; not before any time in the backup
+	At     time.Time `json:"at"`      // the time of the restore, which is not before any time in the backup
 	MadeAt time.Time `json:"made_at"` // the time of the backup
 }

@@ -2,8 +2,9 @@ package schemas
 
 import "bytes"
 
-// scanner reads JSON in one pass. Its methods return false at a syntax error. They also return false at
-// rare parts and at parts that JSON readers interpret in different ways; such input needs the full check.
+// scanner reads JSON in one pass. Its methods return false at a syntax error. They also return false
+// at parts that are rare or that JSON readers interpret in different ways. Such input needs the full
+// check.
 type scanner struct {
 	data []byte
 	at   int
@@ -53,13 +54,14 @@ func (s *scanner) literal(word string) bool {
 	return false
 }
 
-// plainText returns the content of a string. It refuses strings with escapes.
+// plainText returns the content of a string without escapes. It refuses a string with escapes.
 func (s *scanner) plainText() ([]byte, bool) {
 	inside, plain, ok := s.text()
 	return inside, plain && ok
 }
 
-// text returns the content of a string with its escapes undecoded. plain is false if there are escapes.
+// text returns the content of a string, with the escapes as they are written. The result plain is
+// false if there are escapes.
 func (s *scanner) text() (inside []byte, plain, ok bool) {
 	if !s.next('"') {
 		return nil, false, false
@@ -128,7 +130,7 @@ func (s *scanner) integer() (n int64, ok bool) {
 	return n, true
 }
 
-// skip moves past any value. depth is the number of objects and lists around the value.
+// skip moves past any value. The parameter depth is the number of objects and lists around the value.
 func (s *scanner) skip(depth int) bool {
 	switch s.peek() {
 	case '{':

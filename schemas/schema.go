@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// schema is a JSON Schema of draft 2020-12. It supports only the keywords that nod's schemas use;
-// decoding fails at any other keyword. A library for all keywords would cost each process 3 ms at its
-// start, and each hook is a process.
+// schema is a JSON Schema of draft 2020-12. It supports only the keywords that nod's schemas use, and
+// decoding a schema with any other keyword fails. A library for all keywords would cost each process
+// 3 ms at its start, and each hook is a process.
 type schema struct {
 	Ref  string             `json:"$ref"`
 	Defs map[string]*schema `json:"$defs"`
@@ -43,7 +43,7 @@ type schema struct {
 	Minimum *int64 `json:"minimum"`
 	Maximum *int64 `json:"maximum"`
 
-	// These annotations check nothing.
+	// These keywords are annotations, which check nothing.
 	Dialect     string `json:"$schema"`
 	ID          string `json:"$id"`
 	Title       string `json:"title"`
@@ -73,8 +73,8 @@ func (t *types) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// additional describes the members of an object that the schema does not list. All of them must match its
-// schema. If its schema is nil, the object may have no such member.
+// additional describes the members of an object that the schema does not list. All such members must
+// match the schema in the field schema. If that field is nil, the object must not have such members.
 type additional struct{ schema *schema }
 
 func (a *additional) UnmarshalJSON(data []byte) error {
@@ -133,16 +133,16 @@ func decodeSchema(data []byte, into **schema) error {
 	return dec.Decode(into)
 }
 
-// faults are the faults found in a message so far. Their paths begin at the value that is being
-// validated.
+// faults are the faults that the validation has found in a message so far. Their paths begin at the
+// value that is being validated.
 type faults []*fault
 
 func (f *faults) add(format string, args ...any) {
 	*f = append(*f, &fault{text: fmt.Sprintf(format, args...)})
 }
 
-// The method below puts a step in front of the paths of those faults that have the index start or a
-// higher one.
+// The method below puts a step in front of the paths of some faults: those from the index in the
+// parameter start on.
 func (f faults) below(start int, step func() string) {
 	for _, one := range f[start:] {
 		one.in(step())
@@ -182,7 +182,7 @@ func (s *schema) accepts(v any) bool {
 }
 
 func (s *schema) validateText(v string, f *faults) {
-	if len(v) < s.MinLength*utf8.UTFMax || s.MaxLength != nil && len(v) > *s.MaxLength { // only a text with such a length in bytes can break a limit, because a character has 1 to UTFMax bytes
+	if len(v) < s.MinLength*utf8.UTFMax || s.MaxLength != nil && len(v) > *s.MaxLength { // a character has 1 to UTFMax bytes, so only a text with such a length in bytes can break a limit in characters
 		switch n := utf8.RuneCountInString(v); {
 		case n < s.MinLength && s.MinLength == 1:
 			f.add("must not be empty")
@@ -251,7 +251,7 @@ func (s *schema) validateObject(v map[string]any, f *faults) {
 	for _, name := range s.Required {
 		if _, there := v[name]; !there {
 			*f = append(*f, (&fault{text: "is missing"}).in(step(name)))
-			break // a message gets only one error, so one missing field is enough
+			break // a message gets only one error, so the search ends at the first missing field
 		}
 	}
 	var unknown []string
@@ -277,8 +277,8 @@ func (s *schema) validateObject(v map[string]any, f *faults) {
 	}
 }
 
-// unknown returns the fault for a member that the schema does not list. The fault names the most similar
-// member that it lists.
+// unknown returns the fault for a member that the schema does not list. The fault also names the
+// listed member with the most similar name.
 func (s *schema) unknown(name string) *fault {
 	if meant := Nearest(name, slices.Collect(maps.Keys(s.Properties))); meant != "" {
 		return &fault{text: "is not known here; did you mean " + meant + "?"}

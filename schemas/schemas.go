@@ -17,10 +17,10 @@ import (
 	"strings"
 )
 
-// These limits ensure that every stored request can be decided: its record fits into one message, with
-// any answer. Messages are checked against the limits when they arrive.
+// These limits ensure that every stored request can be decided, because its record fits into one
+// message, with any answer. nod checks a message against the limits when it arrives.
 const (
-	MaxRequestBytes = 256 << 10 // the greatest size of a request, in the agent's encoding
+	MaxRequestBytes = 256 << 10 // the greatest size of a request, in the agent's own encoding
 	MaxAnswerBytes  = 256 << 10 // the greatest size of an answer's message and updated_input together
 	MaxAwaited      = 500       // the greatest number of requests in one Await
 	// MaxSettingsBytes is the greatest size of settings.json, in bytes.
@@ -32,17 +32,17 @@ const (
 	// MaxDepth is the deepest nesting of a request or an answer. nod's own messages contain requests and
 	// answers, and so are nested deeper.
 	MaxDepth = 100
-	// MaxPayloadBytes is the message size that the NATS server must accept. A record of this size has
-	// room for the longest request, the longest answer and nod's own fields.
+	// MaxPayloadBytes is the message size that the NATS server must accept. A record of at most this
+	// size has room for the longest request, the longest answer and nod's own fields.
 	MaxPayloadBytes = 768 << 10
 )
 
 // idPattern is the pattern for ids in the JSON Schemas. ValidID accepts the same ids.
 const idPattern = `^[A-Za-z0-9_-]{1,128}$`
 
-// ValidID reports whether s is a valid id of a session, a request, an agent, a connector or a recipient.
-// A valid id is one token of a subject or of a key. ValidID uses no regexp, because each message is
-// checked several times on every hop.
+// ValidID reports whether s is a valid id of a session, a request, an agent, a connector or a
+// recipient. A valid id is one token of a subject or of a key. ValidID uses no regexp, because ids in
+// each message are checked several times on every hop.
 func ValidID(s string) bool {
 	if len(s) < 1 || len(s) > 128 {
 		return false
@@ -81,8 +81,8 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// encode encodes a struct, or the target of a pointer to one. It returns false if there is no writer for
-// the type.
+// encode encodes a struct, or the struct to which a pointer points. It returns false if there is no
+// writer for the type.
 func encode(v reflect.Value) ([]byte, bool) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -113,8 +113,9 @@ func TypeOf(data []byte) (string, error) {
 	return head.Type, err
 }
 
-// SubjectToken returns a token for subjects and keys that stands for s, an id of another system. The
-// token is s if s is a valid id, and otherwise "h-" with 32 hex digits of its SHA-256.
+// SubjectToken returns a token for subjects and keys that stands for an id of another system. If that
+// id is a valid id, the token is the id itself. Otherwise it is "h-" with 32 hex digits of the id's
+// SHA-256.
 func SubjectToken(s string) string {
 	if ValidID(s) {
 		return s

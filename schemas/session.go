@@ -2,8 +2,8 @@ package schemas
 
 import "time"
 
-// Session is one conversation of an agent, with its permissions, grants and timeout. A session belongs to
-// the first agent that uses it. Other agents get NOT_FOUND.
+// Session is one conversation of an agent, with its permissions, grants and timeout. A session
+// belongs to the first agent that uses it. Any other agent that names it gets NOT_FOUND.
 type Session struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
@@ -16,16 +16,17 @@ type Session struct {
 	// was allowed only contained. For later calls of the session, nod asks a person instead of running
 	// them contained.
 	Uncontained bool `json:"uncontained,omitempty"`
-	// TimeoutSeconds replaces the timeouts of the settings. 0 means that those of the settings apply.
+	// TimeoutSeconds replaces the timeouts of the settings. 0 means that the timeouts of the settings
+	// apply.
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
 	// Permissions is nil unless the session is managed. The calls of a managed session need permissions.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
-	// Grants are the standing answers in force in this session. Only replies have them, because the store
-	// has them under other keys.
+	// Grants are the standing answers in force in this session. They are set only in replies, because
+	// they are stored under other keys.
 	Grants    []StandingAnswer `json:"grants,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
 	ActiveAt  time.Time        `json:"active_at"` // when the last request came; it is stored once a day, and so may be a day old
-	// Revision is the revision of the stored session. Only replies have it.
+	// Revision is the revision of the stored session. It is set only in replies.
 	Revision uint64 `json:"revision,omitempty"`
 	Later    Later  `json:"-"`
 }
@@ -51,8 +52,8 @@ type SessionChange struct {
 	Background     *bool `json:"background,omitempty"`
 	// Permissions changes the session's permissions, and makes the session managed.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
-	// Unmanaged removes all permissions before the change in Permissions. If Permissions is nil, the
-	// session is no longer managed.
+	// Unmanaged removes all permissions of the session. The change in Permissions comes after that. If
+	// Permissions is nil, the session is no longer managed.
 	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 
@@ -65,7 +66,7 @@ type PermissionsChange struct {
 	Network    *bool     `json:"network,omitempty"`
 }
 
-// PresenceOp is what a Presence does.
+// PresenceOp says what a Presence reports or requests.
 type PresenceOp string
 
 // The operations of a Presence.
@@ -77,12 +78,12 @@ const (
 	PresenceUnlock PresenceOp = "unlock"
 )
 
-// ClientVoice is the name of the voice connector, and the kind of its clients. Voice has a timeout of its
-// own.
+// ClientVoice is the name of the voice connector, and also the kind of its clients. Requests that are
+// asked by voice have their own timeout.
 const ClientVoice = "voice"
 
 // Presence reports that a client is connected to a session, or takes or releases the session's input
-// lock. The connection and the lock are leases, which the client must renew before they end.
+// lock. The presence and the lock are leases, which the client must renew before they end.
 type Presence struct {
 	Type      string     `json:"type"`
 	Op        PresenceOp `json:"op"`
@@ -101,5 +102,5 @@ type Lock struct {
 	ClientID   string    `json:"client_id,omitempty"`
 	Kind       string    `json:"kind,omitempty"`
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
-	From       *From     `json:"from,omitempty"` // a holder by login; only in the store
+	From       *From     `json:"from,omitempty"` // the login of a holder who has logged in at an issuer; only in the store
 }

@@ -11,7 +11,7 @@ import (
 type Settings struct {
 	Schema      string      `json:"$schema,omitempty"` // the JSON Schema for editors; nod does not read this field
 	Permissions Permissions `json:"permissions,omitzero"`
-	// Policies are additional layers of rules for certain agents, projects or hosts.
+	// Policies are further layers of rules, each for certain agents, projects or hosts.
 	Policies []PolicyLayer `json:"policies,omitempty"`
 	// Approvers names the people who may answer. If it is nil, every answer is refused.
 	Approvers  *Approvers `json:"approvers,omitempty"`
@@ -48,7 +48,7 @@ type Permissions struct {
 	// changed input.
 	HardenGit *bool `json:"harden_git,omitempty"`
 
-	// Confirm lists the conditions for an allow of risky requests.
+	// Confirm lists the conditions that an allow of a risky request must meet.
 	Confirm []Confirm `json:"confirm,omitempty"`
 
 	// Tools changes nod's built-in list of the access that tools need in a managed session.
@@ -63,10 +63,11 @@ type Permissions struct {
 	// JoinIdentical makes nod ask only one question for identical calls of a session that are pending at
 	// the same time. Nil means true.
 	JoinIdentical *bool `json:"join_identical,omitempty"`
-	// RememberDenialsSeconds is how long a person's denial also denies the same call of the session. Nil
-	// means 600. 0 means that a denial denies no later call.
+	// RememberDenialsSeconds is how long after a person's denial nod denies the same call of the session
+	// without a question. Nil means 600. 0 means that a denial denies no later call.
 	RememberDenialsSeconds *int `json:"remember_denials_seconds,omitempty"`
-	// OpenPrompts is the number of a session's questions that phones and chats show at a time. Nil means
+	// OpenPrompts is the greatest number of a session's questions that phones and chats show at a time.
+	// Nil means
 	// 10. 0 means no limit.
 	OpenPrompts *int `json:"open_prompts,omitempty"`
 }
@@ -85,7 +86,7 @@ const (
 	NeedsRead    Need = "read"
 	NeedsWrite   Need = "write" // access to read and to write
 	NeedsNetwork Need = "network"
-	NeedsNothing Need = "nothing" // no access, and so no permission
+	NeedsNothing Need = "nothing" // no access, so the tool needs no permission
 )
 
 // PolicyLayer is a set of rules for the calls that Match selects. A deny rule in any layer wins over the
@@ -121,14 +122,14 @@ type Connectors struct {
 
 // WebSettings configures the web inbox.
 type WebSettings struct {
-	// PublicURL is the address in links for people. If it is empty, links have the address on which the
-	// inbox listens. It must begin with https:// unless it names this machine.
+	// PublicURL is the address of the inbox in links that people get. If it is empty, these links have
+	// the address on which the inbox listens. It must begin with https:// unless it names this machine.
 	PublicURL string `json:"public_url,omitempty"`
 	// OIDC lets people log in at an issuer of OpenID Connect. It is nil without such logins.
 	OIDC *OIDC `json:"oidc,omitempty"`
 }
 
-// The default timeouts, other defaults, and the longest timeout in settings.
+// The default timeouts, other defaults, and the longest timeout that the settings may contain.
 const (
 	DefaultConnectedTimeout    = 60 * time.Second
 	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
@@ -176,8 +177,8 @@ func (s *Settings) JoinsIdentical() bool {
 	return s.Permissions.JoinIdentical == nil || *s.Permissions.JoinIdentical
 }
 
-// RememberDenials returns how long a person's denial also denies the same call. 0 means that a denial
-// denies no later call.
+// RememberDenials returns how long after a person's denial nod denies the same call without a
+// question. 0 means that a denial applies to no later call.
 func (s *Settings) RememberDenials() time.Duration {
 	if n := s.Permissions.RememberDenialsSeconds; n != nil {
 		return time.Duration(*n) * time.Second
@@ -185,7 +186,8 @@ func (s *Settings) RememberDenials() time.Duration {
 	return DefaultRememberDenials
 }
 
-// OpenPrompts returns the number of a session's questions that carriers show at a time. 0 means no limit.
+// OpenPrompts returns the greatest number of a session's questions that carriers show at a time. 0
+// means no limit.
 func (s *Settings) OpenPrompts() int {
 	if n := s.Permissions.OpenPrompts; n != nil {
 		return *n
@@ -201,14 +203,14 @@ func (s *Settings) LogAge() time.Duration {
 // LogBytes returns the size of the log beyond which its oldest entries are removed.
 func (s *Settings) LogBytes() int64 { return int64(cmp.Or(s.Log.MaxBytes, DefaultLogBytes)) }
 
-// VoiceTimeout returns the timeout of a request that is asked by voice. This is so while a voice client
-// holds the input lock, or if only voice reaches an approver who may decide. The timeout comes from the
-// settings of the channel voice, or is DefaultVoiceTimeout.
+// VoiceTimeout returns the timeout of a request that is asked by voice, which means that a voice
+// client holds the input lock, or that only voice reaches an approver who may decide. The timeout
+// comes from the settings of the channel voice, or is DefaultVoiceTimeout.
 func (s *Settings) VoiceTimeout() time.Duration {
 	var voice struct {
 		Seconds int `json:"permission_timeout_seconds"`
 	}
-	_ = json.Unmarshal(s.Connectors.Channels[ClientVoice], &voice) // the channel's schema has checked these settings, and without them the default applies
+	_ = json.Unmarshal(s.Connectors.Channels[ClientVoice], &voice) // the channel's schema has checked these settings, so an error here can only mean that they are missing
 	return seconds(voice.Seconds, DefaultVoiceTimeout)
 }
 

@@ -9,8 +9,8 @@ type Share struct {
 	Reason      string   `json:"reason"`
 }
 
-// Gate asks whether a session has the permissions that a scheduled task needs. It asks no person. nod
-// does not stop a task that lacks permissions.
+// Gate asks whether a session has the permissions that a scheduled task needs. nod asks no person,
+// and does not stop a task that lacks permissions.
 type Gate struct {
 	Type        string   `json:"type"`
 	SessionID   string   `json:"session_id"`
@@ -19,7 +19,7 @@ type Gate struct {
 	Permissions []string `json:"permissions"`
 }
 
-// GateReply is the reply to a Gate. It has the missing permissions in the words of the Gate.
+// GateReply is the reply to a Gate. It has the missing permissions, spelled as in the Gate.
 type GateReply struct {
 	Type    string   `json:"type"`
 	Missing []string `json:"missing"`

@@ -59,7 +59,7 @@ func WithdrawSubject(agent, session, id string) string {
 	return subject("withdraw", agent, session, id)
 }
 
-// RunSubject carries an agent's Run messages: may a contained command start?
+// RunSubject carries an agent's Run messages, which ask whether a contained command may start.
 func RunSubject(agent, session, id string) string { return subject("run", agent, session, id) }
 
 // RanSubject carries an agent's Ran messages, which report the end of contained commands.
@@ -116,7 +116,7 @@ func ShownSubject(connector string) string { return subject("shown", connector) 
 // DeliverySubject carries a carrier's Delivery messages.
 func DeliverySubject(connector string) string { return subject("delivery", connector) }
 
-// QuerySubject carries a connector's queries.
+// QuerySubject carries the queries of a connector.
 func QuerySubject(connector, query string) string { return subject("query", connector, query) }
 
 // ManageSubject carries changes of sessions, settings, grants, freezes, pairings and login codes.
@@ -125,11 +125,12 @@ func ManageSubject(connector, op string) string { return subject("manage", conne
 // LogSubject carries log entries.
 func LogSubject(session string) string { return subject("log", session) }
 
-// CheckpointSubject carries the checkpoints of the log. Its last token is no valid id, so no session has
-// the same subject.
+// CheckpointSubject carries the checkpoints of the log. Its last token is no valid id, so it differs
+// from the log subject of every session.
 const CheckpointSubject = prefix + "log.~checkpoint"
 
-// TimerSubject is the subject of a record's armed timer. When the timer has fired, it is on DueSubject.
+// TimerSubject is the subject of a record's timer before the timer fires. A fired timer is on
+// DueSubject.
 func TimerSubject(key string) string { return subject("timer", key) }
 
 // DueSubject carries the fired timer of a record.
@@ -157,8 +158,8 @@ const (
 	ManagePass     = "pass"
 )
 
-// Tokens returns the n tokens of the subject subj after "nod.v1.<verb>.". ok is false if subj has another
-// prefix or number of tokens, or if a token is no valid id.
+// Tokens returns the n tokens of a subject that follow "nod.v1.<verb>.". The result ok is false if
+// the subject has another prefix or number of tokens, or if a token is no valid id.
 func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	rest, found := strings.CutPrefix(subj, prefix+verb+".")
 	if !found {
@@ -187,14 +188,14 @@ const (
 // name.
 const ConnectorObserver = "observer"
 
-// IsViewer reports whether a connector is a viewer. People use viewers as an inbox.
+// IsViewer reports whether a connector is a viewer, which people use as an inbox.
 func IsViewer(connector string) bool {
 	return connector == ConnectorTerminal || connector == ConnectorWeb
 }
 
-// IsSecondDevice reports whether people use the connector on a device on which no agents run, such as a
-// phone. Voice is no second device: its client may run on the agents' machine, where agents could read
-// the client's token or speak themselves.
+// IsSecondDevice reports whether people use the connector on a device on which no agents run, such as
+// a phone. Voice is no second device, because its client may run on the agents' machine, where agents
+// could read the client's token or speak themselves.
 func IsSecondDevice(connector string) bool {
 	return !IsViewer(connector) && connector != ClientVoice
 }

@@ -1,6 +1,6 @@
 package schemas
 
-// Place says whether a target lies in the project.
+// Place says whether a target is inside the project.
 type Place string
 
 // The places of a target. An empty Place means that nod cannot tell.
@@ -12,10 +12,10 @@ const (
 // OutsideProject is the reason for the risk of a call that names a place outside its project.
 const OutsideProject = "outside the project"
 
-// Target is what one reason for a call's risk is about: a file, or something else with a name.
+// Target is the file, or the other thing with a name, that one reason for a call's risk is about.
 type Target struct {
 	Does string `json:"does"`           // the reason, which is one of the record's Reasons
-	Name string `json:"name,omitempty"` // the file as the call names it, or a name such as a host
+	Name string `json:"name,omitempty"` // the file as the call names it, or another name such as that of a host
 	// Path is the full path of the file, with all symbolic links that nod knows resolved. It is empty if
 	// Name is no file, or if nod cannot tell the path.
 	Path  string `json:"path,omitempty"`

@@ -10,7 +10,7 @@ import (
 )
 
 // A record with conditions about people has a type that versions without votes refuse. Load of this
-// version accepts the type. No other message may have this type.
+// version accepts the type in a record, and refuses it in any other message.
 func TestOnlyLoadReadsTeamRecords(t *testing.T) {
 	plain := golden(t, "record")
 	team := bytes.Replace(plain, []byte(`"nod.v1.record"`), []byte(`"`+TeamRecord+`"`), 1)
@@ -22,6 +22,6 @@ func TestOnlyLoadReadsTeamRecords(t *testing.T) {
 	var d Decision
 	assert.ErrorContains(t, Load(bytes.Replace(golden(t, "decision"), []byte(TypeDecision), []byte(TeamRecord), 1), &d), "nod.v2.record")
 	noun := *nouns()[reflect.TypeFor[*Record]()]
-	noun.team = "" // stands for a version without votes
+	noun.team = "" // stands for a version that does not know votes
 	assert.ErrorContains(t, noun.load(team, &rec), "type: is \"nod.v2.record\", but nod.v1.record is expected")
 }

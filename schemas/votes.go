@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DescribeVotes describes for people how many votes a request has, how many it needs, and who voted: "1
-// of 2: Ann".
+// DescribeVotes describes for people how many votes a request has, how many it needs, and who voted,
+// such as "1 of 2: Ann".
 func DescribeVotes(votes []Vote, needed int) string {
 	text := fmt.Sprintf("%d of %d", len(votes), needed)
 	if len(votes) > 0 {
@@ -31,8 +31,8 @@ func Voters(votes []Vote) []string {
 	return names
 }
 
-// The versions of the settings about several people. An engine reports the newest version that it knows.
-// nod refuses settings while an engine runs that does not know their version.
+// The settings about several people have versions. An engine reports the newest version that it
+// knows. nod refuses settings as long as an engine runs that does not know their version.
 const (
 	TeamsVotes  = 1 // has the members votes, not_requester, rules and channels of permissions.confirm
 	TeamsGroups = 2 // adds groups, the member people of permissions.confirm, escalations and quiet hours

@@ -13,11 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// writer encodes the values of one type in one pass. Its output equals that of encoding/json without HTML
-// escaping. It is faster, because encoding/json checks its own output.
+// writer encodes the values of one type in one pass. Its output equals that of encoding/json without
+// HTML escaping. A writer is faster, because encoding/json checks its own output.
 type writer struct {
 	kind   planKind
-	fields []writerField // only a struct has fields
+	fields []writerField // set only for a struct
 	later  int           // the index of the struct's field Later; -1 if it has none
 	item   *writer       // the writer for the items of a list, or for the target of a pointer
 	length atomic.Int64  // the length of the last encoded value, at most maxBuffer
@@ -84,7 +84,8 @@ func newWriter(t reflect.Type) *writer {
 	return w
 }
 
-// encode returns v as JSON. It returns false if encoding/json must encode v, because writers cannot.
+// encode returns v as JSON. It returns false if writers cannot encode v, so that encoding/json must
+// do it.
 func (w *writer) encode(v reflect.Value) ([]byte, bool) {
 	if !v.CanAddr() { // from an addressable struct, a time can be read without a copy on the heap
 		addressable := reflect.New(v.Type()).Elem()
@@ -92,7 +93,7 @@ func (w *writer) encode(v reflect.Value) ([]byte, bool) {
 		v = addressable
 	}
 	last := int(w.length.Load())
-	data, ok := w.append(make([]byte, 0, last+last/8+minBuffer), v) // the buffer is sized for the last value, because values of one type mostly have similar lengths
+	data, ok := w.append(make([]byte, 0, last+last/8+minBuffer), v) // the buffer gets the size of the last value, because values of one type mostly have similar lengths
 	w.length.Store(int64(min(len(data), maxBuffer)))
 	return data, ok
 }
@@ -173,7 +174,7 @@ func (w *writer) appendList(to []byte, v reflect.Value) (_ []byte, ok bool) {
 	return append(to, ']'), true
 }
 
-// isZero reports whether the tag option omitzero leaves the value out.
+// isZero reports whether the option omitzero of a field's tag leaves the value out.
 func isZero(v reflect.Value) bool {
 	if v.Type() == timeType {
 		return v.Addr().Interface().(*time.Time).IsZero()
@@ -181,7 +182,8 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isEmpty reports whether the tag option omitempty leaves the value out. A struct is never empty.
+// isEmpty reports whether the option omitempty of a field's tag leaves the value out. A struct is
+// never empty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.String:

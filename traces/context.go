@@ -20,7 +20,7 @@ const (
 )
 
 // The lengths of the values are bounded, because agents send them. W3C Trace Context asks each system
-// to pass on at least maxState.
+// to pass on a tracestate of at least maxState bytes.
 const (
 	maxParent = 256
 	maxState  = 512
@@ -29,13 +29,13 @@ const (
 )
 
 // Parse returns the span context that a traceparent and a tracestate name. A malformed or overlong
-// traceparent gives an invalid context, and a malformed or overlong tracestate is left out. The request
-// itself does not fail. Baggage is never read.
+// traceparent gives an invalid context, and a malformed or overlong tracestate is ignored. Neither
+// makes the request fail. Parse never reads W3C baggage.
 func Parse(traceparent, tracestate string) trace.SpanContext {
 	if traceparent == "" || len(traceparent) > maxParent {
 		return trace.SpanContext{}
 	}
-	if strings.HasPrefix(traceparent, "00-") { // the library accepts other lengths, against W3C Trace Context, and refuses flags that were added later
+	if strings.HasPrefix(traceparent, "00-") { // unlike W3C Trace Context, the library accepts other lengths and refuses flags that were added later
 		if len(traceparent) != parentLength {
 			return trace.SpanContext{}
 		}
@@ -60,7 +60,7 @@ func Format(span trace.SpanContext) (traceparent, tracestate string) {
 }
 
 // Continue returns a context whose requests belong to the trace that traceparent and tracestate name.
-// If traceparent names no trace, it returns ctx.
+// If the traceparent names no trace, Continue returns ctx.
 func Continue(ctx context.Context, traceparent, tracestate string) context.Context {
 	if span := Parse(traceparent, tracestate); span.IsValid() {
 		return trace.ContextWithRemoteSpanContext(ctx, span)

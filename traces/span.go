@@ -9,13 +9,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Span is one piece of work on a request. It is written when the work is over, and never kept open: a
-// span of several hours is made from the times in the request's record. Attributes have no payloads,
-// secrets, paths or commands.
+// Span is one piece of work on a request. nod writes it when the work is over, and keeps no open
+// span. A span of several hours is made afterwards from the times in the request's record. Attributes
+// have no payloads, secrets, paths or commands.
 type Span struct {
 	Trace      trace.TraceID
 	ID, Parent trace.SpanID // Parent is zero for the first span of a trace
-	State      string       // the tracestate
+	State      string       // the tracestate of the trace
 	Name       string
 	Kind       trace.SpanKind
 	Start, End time.Time
@@ -26,8 +26,9 @@ type Span struct {
 	Error string
 }
 
-// Child returns a span with a new id below parent. If end is before start, the span gets no length.
-// This happens because two engines' estimates of the broker's clock differ by milliseconds.
+// Child returns a span with a new id whose parent is the given span. If its end is before its start,
+// the span gets no length. This happens because the estimates that two engines have of the broker's
+// clock differ by milliseconds.
 func Child(parent trace.SpanContext, name string, start, end time.Time, attributes ...attribute.KeyValue) Span {
 	if end.Before(start) {
 		end = start
@@ -40,7 +41,7 @@ func Child(parent trace.SpanContext, name string, start, end time.Time, attribut
 
 // Context returns the span's own context, as the parent of other spans.
 func (s *Span) Context() trace.SpanContext {
-	state, _ := trace.ParseTraceState(s.State) // ParseTraceState cannot fail, because State comes from a parsed tracestate
+	state, _ := trace.ParseTraceState(s.State) // ParseTraceState cannot fail, because State was parsed before
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.Trace, SpanID: s.ID, TraceFlags: trace.FlagsSampled, TraceState: state})
 }
 
@@ -52,14 +53,14 @@ func NewSpanID() (id trace.SpanID) {
 	return id
 }
 
-// Writer takes finished spans. It is safe for concurrent use.
+// Writer receives finished spans. It is safe for concurrent use.
 type Writer interface {
-	// Write hands over a span. It does not block and cannot fail, because a span without room is
-	// dropped and counted.
+	// Write passes a span to the Writer. It does not block and cannot fail, because a Writer without
+	// room drops and counts the span.
 	Write(Span)
 }
 
-// Root is the place of a request's first span.
+// Root tells where in a trace the first span of a request is.
 type Root struct {
 	// Span is the request's own span.
 	Span trace.SpanContext
@@ -73,7 +74,8 @@ type Root struct {
 // Tracer is a Writer that chooses which requests are traced.
 type Tracer interface {
 	Writer
-	// Begin returns the place of a new request's first span. parent is the context that the agent sent;
-	// without one, parent is invalid. If ok is false, the request is not traced.
+	// Begin returns the place of a new request's first span. The parameter parent is the context that
+	// the agent sent; it is invalid if the agent sent none. If the result ok is false, the request is
+	// not traced.
 	Begin(agent string, parent trace.SpanContext) (root Root, ok bool)
 }

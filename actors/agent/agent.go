@@ -25,7 +25,8 @@ type Host struct {
 	log   *slog.Logger
 }
 
-// NewHost returns a Host for sessions of the agent with this name. conn must use this agent's key.
+// NewHost returns a Host for sessions of the agent with this name. The connection must use the
+// agent's key.
 func NewHost(sys *actors.System, conn *bus.Conn, agent string, log *slog.Logger) *Host {
 	return &Host{sys: sys, conn: conn, asker: bus.NewAsker(conn, agent), agent: agent, log: log}
 }
@@ -50,7 +51,7 @@ type (
 )
 
 // Join starts a session in this process. It calls the function notice for each notice of the session,
-// one at a time; notice may be nil. The error is VALIDATION_ERROR if id is malformed.
+// one at a time. The function may be nil. The error is VALIDATION_ERROR if id is malformed.
 func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	if !schemas.ValidID(id) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "session_id: must be 1 to 128 letters, digits, - or _")
@@ -85,11 +86,11 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	return s, nil
 }
 
-// Ask sends a request in this session and waits for its one decision. If nod reports an error, the
-// error is a *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of ctx.
+// Ask sends a request in this session and waits for its decision. If nod reports an error, the error
+// is a *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of ctx.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
-	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request before
+	r.Rejoin = r.Rejoin || r.PendingID != "" // if the caller chose the pending_id, it may have sent this request before
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}

@@ -14,7 +14,8 @@ import (
 
 const (
 	// carryTimeout is the time limit for one attempt to show a prompt or an outcome. No other worker
-	// starts an attempt during this time, because the worker renews its claim until the channel replies.
+	// starts an attempt at the same prompt during this time, because the worker renews its claim until
+	// the channel replies.
 	carryTimeout = 25 * time.Second
 	// channelTimeout is the time within which the channel must reply. The rest of carryTimeout is
 	// for storing the result.
@@ -40,7 +41,7 @@ var errClaimed = errors.New("another worker has claimed it")
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
-	try    string            // the id of this attempt; its claim contains the id
+	try    string            // the id of this attempt, which the attempt's claim contains
 	trace  trace.SpanContext // the request's own span; invalid if the request is not traced
 }
 
@@ -64,7 +65,8 @@ func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
 // retryUntil returns the time until which the worker tries to show a prompt. For a question, this
 // time is the question's deadline. For an outcome, it is the time until which the queue keeps the
-// outcome, because a message with live buttons may still show the question.
+// outcome. The worker tries for so long because a message with live buttons may still show the
+// question.
 func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)
@@ -98,12 +100,12 @@ func (q promptJob) finish(ctx context.Context, err error) {
 		q.delivery.Again(wait)
 		return
 	}
-	if q.prompt.Decision != nil { // a failure to show an outcome is logged, and not reported as undeliverable
+	if q.prompt.Decision != nil { // a failure to show an outcome is only logged, and not reported as undeliverable
 		q.log.Warn("connector: an outcome was not shown", "key", q.prompt.Key(), "error", err)
 		q.delivery.Done()
 		return
 	}
-	if claimed { // the worker that has the claim reports the result
+	if claimed { // the worker that has the claim reports the result instead
 		q.delivery.Done()
 		return
 	}
@@ -132,7 +134,8 @@ func (c showAttempt) deliver(ctx context.Context) error {
 	return err
 }
 
-// show shows the prompt or its outcome during the attempt's claim, which the entry shown has.
+// show shows the prompt or its outcome while the attempt has the claim. The parameter shown is the
+// entry with the claim.
 func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
 	switch {
 	case c.prompt.Decision != nil:

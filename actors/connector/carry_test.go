@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stuck is a carrier whose chat with Ann does not reply until the test closes the channel freed.
+// stuck is a carrier. Its chat with Ann does not reply before the test closes the Go channel freed.
 type stuck struct {
 	*pager
 	entered chan struct{}
@@ -41,7 +41,8 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	require.Empty(t, p.entered, "Ann's first prompt is still on its way")
 }
 
-// reviser is a pager whose messages can be changed. The first change of a message adds its buttons.
+// reviser is a pager that can also change its messages. The first change of a message adds the
+// message's buttons.
 type reviser struct {
 	*pager
 	revised chan schemas.Prompt
@@ -81,8 +82,8 @@ func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
 	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 }
 
-// A question may be decided while its message is changed or while its buttons are added. The
-// message loses its buttons nevertheless.
+// A question may be decided while its message is changed or while its buttons are added. In both
+// cases the message loses its buttons.
 func TestADecisionDuringAChangeRemovesTheButtons(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]bool{"the choices are added": false, "it is changed later": true} {

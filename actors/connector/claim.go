@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// keepClaim runs the function named call, and renews the claim until the function returns. A renewal
-// never revives a claim that has ended.
+// keepClaim runs the given function, and renews the claim until the function returns. A renewal never
+// revives a claim that has ended.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -36,8 +36,8 @@ func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	<-renewed
 }
 
-// record stores that this version of the prompt is shown, and ends the claim. If lost is true,
-// another worker has taken over the expired claim, and record has stored nothing.
+// record stores that this version of the prompt is shown, and ends the claim. If the result lost is
+// true, another worker has taken over the expired claim, and record has stored nothing.
 func (c showAttempt) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Revision = c.prompt.Revision
 	return c.endClaim(ctx, shown)
@@ -51,16 +51,16 @@ func (c showAttempt) releaseClaim(ctx context.Context, shown schemas.Shown) {
 	}
 }
 
-// endClaim stores an entry without a claim. If lost is true, another worker has taken over the
-// expired claim, and the entry of that worker stays unchanged.
+// endClaim stores an entry without a claim. If the result lost is true, another worker has taken over
+// the expired claim, and endClaim has stored nothing.
 func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Claim = nil
 	_, lost, err = c.write(ctx, shown)
 	return lost, err
 }
 
-// write stores an entry while this attempt has the claim, and returns the stored entry. If lost is
-// true, another worker has taken over the expired claim, and the entry of that worker stays unchanged.
+// write stores an entry while this attempt has the claim, and returns the stored entry. If the result
+// lost is true, another worker has taken over the expired claim, and write has stored nothing.
 func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored schemas.Shown, lost bool, err error) {
 	for {
 		stored, err := c.desk.setShown(ctx, shown)
@@ -74,7 +74,7 @@ func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored sch
 		if now.Claim == nil || now.Claim.Try != c.try {
 			return now, true, nil
 		}
-		// A renewal of the claim, or another worker's message, has changed the entry.
+		// either a renewal of this claim or another worker's message has changed the entry
 		shown.Entry = now.Entry
 		if shown.Claim != nil {
 			shown.Claim = now.Claim
@@ -87,8 +87,8 @@ func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored sch
 	}
 }
 
-// addMessage adds a message of this worker to an entry that another worker has claimed. A later
-// outcome then changes this message together with the entry's other messages. If these messages
+// addMessage adds a message of this worker to an entry that another worker has claimed. The worker
+// that shows the outcome then changes this message together with the entry's other messages. If those
 // already show the outcome, addMessage changes this message at once.
 func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {

@@ -15,7 +15,8 @@ import (
 // reply, or replies UNAVAILABLE, a call retries until its context ends. Errors in nod's replies
 // are *schemas.Error.
 type Desk struct {
-	// PageTimeout is the time limit for each page of a list; 0 means no limit besides the context.
+	// PageTimeout is the time limit for each page of a list. If it is 0, only the context limits the
+	// time.
 	PageTimeout time.Duration
 
 	conn      *bus.Conn
@@ -43,14 +44,14 @@ func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return decision, err
 }
 
-// Revoke ends a grant on behalf of the approver userID. Requests that are sent after Revoke
-// returns are decided without the grant. The error is NOT_FOUND if the grant does not exist or
+// Revoke ends a grant on behalf of the approver with this user id. Requests that are sent after
+// Revoke returns are decided without the grant. The error is NOT_FOUND if the grant does not exist or
 // the approver may not revoke it.
 func (d *Desk) Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error {
 	return d.RevokeAs(ctx, g, schemas.From{UserID: userID})
 }
 
-// RevokeAs is Revoke for a person who may have logged in at an issuer.
+// RevokeAs ends a grant as Revoke does, for a person who may have logged in at an issuer.
 func (d *Desk) RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from schemas.From) error {
 	return revoke(ctx, d.conn, d.connector, g, &from)
 }
@@ -85,13 +86,13 @@ func (d *Desk) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	return state, err
 }
 
-// Approver returns the approver with the identity userID on this connector. The error is
-// FORBIDDEN and names the remedy if the settings name no such approver.
+// Approver returns the approver with this user id on this connector. If the settings name no such
+// approver, the error is FORBIDDEN and names the remedy.
 func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, error) {
 	return d.ApproverAs(ctx, schemas.From{UserID: userID})
 }
 
-// ApproverAs is Approver for a person who may have logged in at an issuer.
+// ApproverAs returns an approver as Approver does, for a person who may have logged in at an issuer.
 func (d *Desk) ApproverAs(ctx context.Context, from schemas.From) (schemas.Approver, error) {
 	state, err := d.Settings(ctx)
 	if err != nil {
@@ -110,8 +111,8 @@ func (d *Desk) Freezes(ctx context.Context) ([]schemas.Freeze, error) {
 	return state.Freezes, err
 }
 
-// NotifyAfter returns how long phones wait before they show a request. Phones wait only while an
-// approver is at the session.
+// NotifyAfter returns how long nod waits before phones show a request. nod waits only if an approver
+// is at the session.
 func (d *Desk) NotifyAfter(ctx context.Context) (time.Duration, error) {
 	state, err := d.Settings(ctx)
 	return state.Settings.NotifyAfter(), err
@@ -124,7 +125,7 @@ func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	return page.Now, err
 }
 
-// Hold tells nod that a client is present, or requests the input lock for the client.
+// Hold tells nod that a client is present, or requests or releases the input lock for the client.
 func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
 	p.Type = schemas.TypePresence
 	var lock schemas.Lock
@@ -132,15 +133,15 @@ func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, erro
 	return lock, err
 }
 
-// Freeze denies all pending and new requests until a thaw. It applies to the agent or session that b
-// names, or to all agents. Commands that already run continue.
+// Freeze denies all pending and new requests until a thaw. It applies to the agent or session that
+// the parameter b names or, if b names neither, to all agents. Commands that already run continue.
 func (d *Desk) Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageFreeze, b)
 }
 
-// Thaw ends the freeze of the agent or session that b names. If b names neither an agent nor a
-// session, Thaw ends all freezes. If nod refuses, the error is FORBIDDEN with a reason; for example,
-// the settings may let only a second device thaw.
+// Thaw ends the freeze of the agent or session that the parameter b names. If b names neither an
+// agent nor a session, Thaw ends all freezes. If nod refuses, the error is FORBIDDEN with a reason,
+// for example that only a second device may thaw.
 func (d *Desk) Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageThaw, b)
 }

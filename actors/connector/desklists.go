@@ -10,10 +10,10 @@ import (
 )
 
 // Pending lists all pending requests that match q, oldest first. It makes one call for each page, and
-// holds all requests in memory.
+// keeps all requests in memory.
 func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
 	var prompts []schemas.Prompt
-	place := map[string]int{} // the index of each request in the slice prompts, by key, because a request that changes between two pages may be on both pages
+	place := map[string]int{} // the index of each request in the slice prompts, by the request's key; a request that changes between the reading of two pages may be on both
 	err := d.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		for _, p := range page {
 			if i, again := place[p.Key()]; again {
@@ -38,17 +38,18 @@ func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []s
 	return d.eachPage(ctx, schemas.QueryPending, q, f)
 }
 
-// EachDecided calls f with one page after another of the decided requests of a session. If session is
-// empty, the pages hold the requests of all sessions. A record is listed for 24 h after its decision;
-// Logged lists earlier records. Most requests that are decided at once, without a person, have only log
-// entries and no record.
+// EachDecided calls f with one page after another of the decided requests of a session. If no session
+// is given, the pages have the requests of all sessions. A record is listed for 24 h after its
+// decision. Logged lists older requests. Most requests that are decided at once, without a person,
+// have no record and are only in the log.
 func (d *Desk) EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error {
 	return d.eachPage(ctx, schemas.QueryHistory, schemas.Query{SessionID: session}, f)
 }
 
 // Logged returns one page of the requests in the log that EachDecided no longer lists, newest first.
-// An empty session means all sessions. If id is not empty, the page holds only requests whose ids
-// begin with id. The parameter after is the Next of the previous page. An empty page may have a Next.
+// An empty session means all sessions. If the parameter id is not empty, the page has only requests
+// whose ids begin with it. The parameter after is the field Next of the previous page. Even if a page
+// is empty, its Next may lead to a further page.
 func (d *Desk) Logged(ctx context.Context, session, id, after string) (schemas.Page, error) {
 	page, err := d.page(ctx, schemas.QueryHistory, schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id, After: after, Log: true})
 	if err == nil && page.Log == nil {
@@ -89,7 +90,7 @@ func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.StandingAn
 	return d.grants(ctx, schemas.Query{SessionID: session})
 }
 
-// GrantsFor lists the standing answers that the approver userID may revoke.
+// GrantsFor lists the standing answers that the approver with this user id may revoke.
 func (d *Desk) GrantsFor(ctx context.Context, userID string) ([]schemas.StandingAnswer, error) {
 	return d.grants(ctx, schemas.Query{Recipient: userID})
 }

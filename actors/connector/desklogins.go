@@ -21,9 +21,9 @@ func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string,
 	return p.UserID, err
 }
 
-// SpendLoginCode marks a login code, which the web inbox has signed itself, as used. nod keeps the
-// mark until the code expires, at the time until. If several callers mark the same code, first is true
-// for only one of them.
+// SpendLoginCode marks a login code as used. The web inbox has signed this code itself. The parameter
+// until is the time at which the code expires, and until which nod keeps the mark. If several callers
+// mark the same code, the result first is true for only one of them.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err
@@ -35,16 +35,17 @@ func (d *Desk) LoginCodeSpent(ctx context.Context, code string) (bool, error) {
 	return p.Spent, err
 }
 
-// LoadLogin returns the stored login of a web session, with its revision, or "" if none is
-// stored.
+// LoadLogin returns the stored login of a web session and the login's revision. If none is stored,
+// the login is "".
 func (d *Desk) LoadLogin(ctx context.Context, session string) (sealed string, revision uint64, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.LoadLogin, Code: session})
 	return p.Sealed, p.Revision, err
 }
 
-// StoreLogin writes the login of a web session, which is kept until a time at most 30 days
-// ahead, and returns its revision. An empty login removes it. The error is CONFLICT if the stored
-// login has another revision; a revision of 0 means that none is stored.
+// StoreLogin writes the login of a web session, and returns the new revision. nod keeps the login
+// until the given time, at most 30 days ahead. An empty login removes the stored login. The error is
+// CONFLICT if the stored login does not have the given revision. The revision 0 means that no login
+// is stored.
 func (d *Desk) StoreLogin(ctx context.Context, session, sealed string, revision uint64, until time.Time) (uint64, error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.StoreLogin, Code: session, Sealed: sealed, Revision: revision, Until: until})
 	return p.Revision, err
@@ -56,7 +57,7 @@ func (d *Desk) Handled(ctx context.Context, message string) (bool, error) {
 }
 
 // MarkHandled marks a message of this channel as handled, until a time at most 30 days ahead. If
-// several callers mark the same message, first is true for only one of them.
+// several callers mark the same message, the result first is true for only one of them.
 func (d *Desk) MarkHandled(ctx context.Context, message string, until time.Time) (first bool, err error) {
 	return d.SpendLoginCode(ctx, schemas.HashCode(message), until)
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// register starts or renews the lease of a worker of this connector. If leave is true, it ends the lease.
+// register starts or renews the lease of a worker of this connector. If the parameter leave is true,
+// it ends the lease.
 func (d *Desk) register(ctx context.Context, worker string, leave bool) error {
 	var r schemas.Registered
 	return d.conn.CallInto(ctx, schemas.RegisterSubject(d.connector), schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r)
@@ -41,7 +42,8 @@ func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 	return stored, err
 }
 
-// setShown writes the entry s. The error is CONFLICT if the revision of the stored entry is not s.Entry.
+// setShown writes an entry of the bucket shown_prompts. The error is CONFLICT if the revision of the
+// stored entry is not s.Entry.
 func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Op = schemas.ShownSet
 	return d.askShown(ctx, s)

@@ -15,8 +15,8 @@ const (
 )
 
 // sweepLeftovers looks for decided requests whose messages still have live buttons, and shows their
-// outcomes. It does so once in each interval leftoversEvery. An outcome is not shown if the queue
-// was lost, if the worker died, or if the channel failed until the worker gave up.
+// outcomes. It does so once in each interval leftoversEvery. Such messages are left if the queue was
+// lost, if a worker died, or if the channel failed until a worker gave up.
 func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()
@@ -32,8 +32,8 @@ func (w *Worker) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// showLeftovers shows the missing outcomes, one page after another. The outcomes pass through the
-// recipients' lanes, so that new prompts are not delayed until all outcomes are shown.
+// showLeftovers shows the missing outcomes, one page after another. Each outcome is a job in its
+// recipient's lane, so that new prompts need not wait until all outcomes are shown.
 func (w *Worker) showLeftovers(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := w.desk.unsettled(ctx, after)
@@ -71,7 +71,7 @@ func (l leftoverJob) Run(ctx context.Context) {
 func (leftoverJob) Failed(any) {}
 
 // unsettled returns a page of decided requests whose messages may still have live buttons. The
-// parameter after is the Next of the previous page, or empty.
+// parameter after is the field Next of the previous page, or empty for the first page.
 func (d *Desk) unsettled(ctx context.Context, after string) (schemas.Page, error) {
 	var page schemas.Page
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryUnsettled), schemas.Query{Type: schemas.TypeQuery, After: after, Limit: leftoversPage}, &page)

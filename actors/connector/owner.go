@@ -30,8 +30,8 @@ func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.Setting
 // followWithin is how long Follow waits for engines to apply new settings.
 const followWithin = 10 * time.Second
 
-// Follow waits until every engine that replies reports this revision of the settings, but at most
-// followWithin. It returns the ids of the engines that have not reported the revision. The error
+// Follow waits until every engine that replies reports this revision of the settings, but no longer
+// than followWithin. It returns the ids of the engines that have not reported the revision. The error
 // means that no engine replied.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
 	return o.follow(ctx, "settings_revision", revision)
@@ -43,9 +43,10 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair opens a pairing on the connector named on. A person proves an identity by sending the pairing's
-// code on that connector. If code is not empty, Pair returns the open pairing with this code; its From
-// is the identity that has sent the code, or nil. The error is NOT_FOUND if the pairing has ended.
+// Pair opens a pairing on a connector. A person then proves an identity by sending the pairing's code
+// on that connector. If the parameter code is not empty, Pair opens nothing and returns the open
+// pairing with this code. The field From of that pairing is the identity that has sent the code, or
+// nil. The error is NOT_FOUND if that pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)
@@ -74,9 +75,9 @@ func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error)
 	return s, err
 }
 
-// ChangeSession changes one session, and returns once every running engine has the change. If some
-// engines do not have the change within followWithin, the error names these engines; the change is
-// stored nevertheless.
+// ChangeSession changes one session, and returns once every running engine applies the change. If
+// some engines do not apply it within followWithin, the error names these engines, but the change
+// stays stored.
 func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
 	c.Type = schemas.TypeSessionChange
 	var s schemas.Session

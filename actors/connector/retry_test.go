@@ -19,7 +19,7 @@ func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	p.Decision = &schemas.Decision{Outcome: schemas.Allowed}
 	require.Equal(t, p.Deadline.Add(bus.PromptGrace), retryUntil(&p))
 	var wait time.Duration
-	for times := range uint64(25) { // 25 failures take a quarter of an hour
+	for times := range uint64(25) { // 25 failures and the pauses after them take a quarter of an hour
 		wait += backoff(nil, times+1)
 	}
 	require.True(t, time.Now().Add(wait).Before(retryUntil(&p)))

@@ -14,7 +14,7 @@ func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error 
 	if err != nil {
 		return err
 	}
-	ctx = c.recording // store the handle even if the attempt's time is over, because no worker can edit a message without a stored handle
+	ctx = c.recording // stores the handle even if the attempt's time is over, because no worker can edit a message whose handle is not stored
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -26,8 +26,9 @@ func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error 
 }
 
 // showInSteps shows a prompt on a channel that can edit messages. It sends the prompt without
-// buttons, stores the message's handle, and then adds the buttons. If the handle is lost, the message
-// thus has no buttons. If an earlier attempt has stored a handle, showInSteps only adds the buttons.
+// buttons, stores the message's handle, and then adds the buttons. If the worker dies before the
+// handle is stored, the message therefore has no buttons. If an earlier attempt has stored a handle,
+// showInSteps only adds the buttons.
 func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r people.Reviser) error {
 	var err error
 	isSent := len(shown.Refs()) > 0
@@ -50,9 +51,9 @@ func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r peo
 	return c.desk.delivered(c.recording, &c.prompt, schemas.DeliveryShown, "")
 }
 
-// sendWithoutChoices sends the prompt in a new message and stores the message's handle. It does not
-// end the claim. If another worker has taken over the claim, sendWithoutChoices adds the handle to
-// the entry of that worker and returns errClaimed.
+// sendWithoutChoices sends the prompt in a new message and stores the message's handle. The claim
+// stays, because the buttons are still missing. If another worker has taken over the claim,
+// sendWithoutChoices adds the handle to the entry of that worker and returns errClaimed.
 func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	if shown.Ref != "" {
 		shown.Also, shown.Ref = append(shown.Also, shown.Ref), ""
@@ -64,7 +65,7 @@ func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown
 	if shown.Ref == "" {
 		return shown, &people.Error{Permanent: true, Err: errors.New("the channel returned no handle for its message, which an edit needs")}
 	}
-	ctx = c.recording // store the handle even if the attempt's time is over, because no worker can edit a message without a stored handle
+	ctx = c.recording // stores the handle even if the attempt's time is over, because no worker can edit a message whose handle is not stored
 	stored, lost, err := c.write(ctx, shown)
 	if err == nil && lost {
 		err = errors.Join(errClaimed, c.addMessage(ctx, shown.Ref))
@@ -90,14 +91,14 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// asRepeat returns the prompt p. If another message may show the same request, the prompt is marked
-// as a repeat.
+// asRepeat returns the prompt p, marked as a repeat if another message may show the same request.
 func (showAttempt) asRepeat(shown *schemas.Shown, p schemas.Prompt) schemas.Prompt {
 	p.Repeat = shown.Repeat || len(shown.Also) > 0
 	return p
 }
 
-// edit calls change for each message in refs. It does not stop at a failure, and returns all errors.
+// edit calls the given function for each message in refs. It goes on after a failure, and returns all
+// errors.
 func (c showAttempt) edit(ctx context.Context, refs []string, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -110,8 +111,8 @@ func (c showAttempt) edit(ctx context.Context, refs []string, p schemas.Prompt, 
 	return errors.Join(errs...)
 }
 
-// showOutcome changes the shown messages to the outcome. If there is no message to change,
-// showOutcome sends the outcome in a new message.
+// showOutcome changes the messages of a prompt so that they show the outcome. If there is no message
+// to change, showOutcome sends the outcome in a new message.
 func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error {
 	var err error
 	if len(shown.Refs()) == 0 {
@@ -123,18 +124,19 @@ func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error
 		return err
 	}
 	shown.Settled = true
-	_, notStored := c.record(ctx, shown) // if this attempt has lost the claim, two workers show the outcome, which does no harm
+	_, notStored := c.record(ctx, shown) // if this attempt has lost the claim, two workers show the outcome, which is harmless
 	return errors.Join(err, notStored)
 }
 
-// isPermanent reports whether the channel has refused a message for good.
+// isPermanent reports whether the channel's error means that every further try would fail, too.
 func isPermanent(err error) bool {
 	var e *people.Error
 	return errors.As(err, &e) && (e.Permanent || e.Unreachable)
 }
 
-// revise updates the shown messages of a pending request, if the carrier is a Reviser. A refused
-// change is no failed delivery, because the old message still shows the question.
+// revise updates the shown messages of a pending request, if the carrier is a Reviser. If the channel
+// refuses the change, this does not count as a failed delivery, because the old message still shows
+// the question.
 func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	if err := c.change(ctx, shown, c.prompt); err != nil {
 		c.releaseClaim(ctx, shown)
@@ -143,10 +145,10 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	return c.recordEdit(shown)
 }
 
-// recordEdit stores that an edit has shown this version of a pending request. If the attempt has
-// lost its claim, another worker may have shown the outcome, and the edit may have restored the
-// buttons. In this case recordEdit shows the newest version, even after the attempt's time, because
-// no other worker knows of the edit.
+// recordEdit stores that an edit of the messages has shown this version of a pending request. If the
+// attempt has lost its claim, another worker may have shown the outcome before the edit, and the edit
+// may have brought the buttons back. recordEdit then shows the newest version, even if the attempt's
+// time is over, because no other worker knows of the edit.
 func (c showAttempt) recordEdit(shown schemas.Shown) error {
 	ctx := c.recording
 	lost, err := c.record(ctx, shown)

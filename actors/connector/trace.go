@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// traceShow writes the span of an attempt to show a prompt or its outcome, which began at the time
-// began, if the request is traced.
+// traceShow writes the span of an attempt to show a prompt or its outcome, if the request is traced.
+// The parameter began is the time at which the attempt began.
 func (c showAttempt) traceShow(began time.Time, err error) {
 	if !c.trace.IsValid() || c.spans == nil {
 		return
@@ -26,8 +26,8 @@ func (c showAttempt) traceShow(began time.Time, err error) {
 	c.spans.Write(s)
 }
 
-// failure returns the kind of a carrier's error. Its text may have addresses, so spans have only the
-// kind.
+// failure returns the kind of a carrier's error. Spans have only the kind, because the error's text
+// may contain addresses.
 func failure(err error) string {
 	var e *people.Error
 	switch {

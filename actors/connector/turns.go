@@ -39,9 +39,9 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// supersede compares the job j with a waiting version of the same prompt. It keeps the newer
-// version, so that a slow channel shows no outdated version, and returns the delivery of the older
-// one. If found is false, no version waits, and the caller must queue j.
+// supersede compares the job j with a waiting version of the same prompt. It keeps the newer version,
+// so that a slow channel shows no outdated version, and returns the delivery of the older version. If
+// the result found is false, no version waits, and the caller must queue j.
 func (t *turnQueue) supersede(j promptJob) (needless *bus.Delivery, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,8 @@ func (t *turnQueue) next(recipient string) actors.Job {
 	return jobs[0]
 }
 
-// turnJob runs a recipient's next job. The lane gets one turnJob for each waiting job.
+// turnJob runs a recipient's next job. For each waiting job, one turnJob is sent to the recipient's
+// lane.
 type turnJob struct {
 	turns     *turnQueue
 	recipient string

@@ -16,16 +16,17 @@ import (
 // snapshotTimeout is the time limit for reading all pending requests once.
 const snapshotTimeout = 30 * time.Second
 
-// A viewer whose connection has several servers reads the pending requests at intervals. An
-// interval is snapshotEvery, plus snapshotEach for each pending request.
+// A viewer whose connection knows several servers reads all pending requests again at intervals. An
+// interval is snapshotEvery plus, for each pending request, snapshotEach.
 const (
 	snapshotEvery = 8 * time.Second
 	snapshotEach  = 4 * time.Millisecond
 )
 
-// untilSnapshot returns the pause between a snapshot and the next one. The parameter pending is the
-// number of requests in the snapshot. After a failed snapshot the pause is 0. The duration of a snapshot
-// does not count: while servers fail, snapshots are slow, but the next snapshot is needed soon.
+// untilSnapshot returns the pause between one snapshot of the pending requests and the next. The
+// parameter pending is the number of requests in the snapshot. After a failed snapshot the pause is
+// 0. The pause does not depend on how long the snapshot took, because snapshots are slow while
+// servers fail, and the next one is then needed soon.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0
@@ -33,9 +34,9 @@ func untilSnapshot(pending int, err error) time.Duration {
 	return snapshotEvery + time.Duration(pending)*snapshotEach
 }
 
-// Viewer receives all pending requests, and then each change of a request once, in the order of its
-// revisions. After a reconnect, the viewer reads all pending requests again. It also reads the
-// outcomes of the requests that were decided during the interruption.
+// Viewer receives all pending requests, and then each change of a request once, in the order of the
+// request's revisions. After a reconnect, the viewer reads all pending requests again. It also reads
+// the outcomes of the requests that were decided during the interruption.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -47,24 +48,24 @@ type Viewer struct {
 
 	mu    sync.Mutex
 	shown map[string]shownVersion
-	next  time.Time // the time of the next snapshot
+	next  time.Time // the time at which the pending requests must be read next
 }
 
-// shownVersion is the newest shown version of a request.
+// shownVersion describes the newest version of a request that was shown.
 type shownVersion struct {
 	revision uint64
-	open     bool // whether the request was pending in the newest shown version
+	open     bool // whether the request was pending in that version
 }
 
-// View starts a viewer, which calls show for each version of a request. Versions of one request
-// come one after another, different requests in parallel. The function show must not block for
-// long. View fails if the pending requests cannot be read before ctx ends.
+// View starts a viewer, which calls the function show for each version of a request. The calls for
+// one request come one after another, and those for different requests in parallel. The function show
+// must not block for long. View fails if the pending requests cannot be read before ctx ends.
 func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
 	v := &Viewer{
 		desk: NewDesk(conn, connector), show: show, log: log,
 		lanes: sys.Lanes("viewer-" + connector), shown: map[string]shownVersion{},
 	}
-	// The viewer subscribes before it reads the requests, so it misses no change in between.
+	// The viewer subscribes before it reads the requests, so that it misses no change in between.
 	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.onView)
 	if err != nil {
 		return nil, err
@@ -87,15 +88,16 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether the viewer must read the pending requests again without a reconnect. A viewer
-// with an intact connection loses messages while servers cannot reach each other.
+// due reports whether the viewer must read the pending requests again although its connection was
+// never interrupted. It must do so at intervals, because messages get lost while servers cannot reach
+// each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // no other goroutine starts a snapshot before this one has ended or timed out
+	v.next = time.Now().Add(snapshotTimeout) // until then, no other goroutine starts a snapshot, unless this one ends earlier
 	return true
 }
 
@@ -111,8 +113,8 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read shows all pending requests, page by page, and returns their number. It also enqueues the
-// outcomes of requests that the viewer last showed as pending and that are decided now.
+// read shows all pending requests, page by page, and returns their number. It also queues the
+// outcomes of those requests that the viewer has last shown as pending and that are decided now.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	ended := v.pendingKeys()
 	err = v.desk.EachPending(ctx, schemas.Query{}, func(page []schemas.Prompt) error {
@@ -139,8 +141,8 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	return pending, nil
 }
 
-// showPage shows a page of requests, and waits until all of them are shown. Without the wait,
-// requests would pile up in memory if the function show is slow.
+// showPage shows a page of requests, and waits until all of them are shown. Without this wait,
+// requests would pile up in memory if the function show were slow.
 func (v *Viewer) showPage(ctx context.Context, page []schemas.Prompt) error {
 	done := make(chan struct{}, len(page))
 	for _, p := range page {
@@ -185,7 +187,7 @@ func (v *Viewer) enqueue(p schemas.Prompt) { v.lanes.Send(p.Key(), viewJob{v, p,
 type viewJob struct {
 	*Viewer
 	prompt schemas.Prompt
-	done   chan<- struct{} // gets a value after the job, and needs a buffer; may be nil
+	done   chan<- struct{} // gets a value after the job, and so needs a buffer; may be nil
 }
 
 func (j viewJob) Run(context.Context) {
@@ -199,8 +201,8 @@ func (j viewJob) Run(context.Context) {
 
 func (viewJob) Failed(any) {}
 
-// isKnown reports whether this version of a request, or a newer version, was shown. Revision 0
-// means a message whose header has no revision; such a message counts as new.
+// isKnown reports whether this version of a request, or a newer version, was shown. A message whose
+// header has no revision has the revision 0 and counts as new.
 func (v *Viewer) isKnown(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -228,8 +230,7 @@ func (j viewJob) recordIfNewer() bool {
 	return true
 }
 
-// Stop ends the viewer once its queued requests are shown. If ctx ends first, it returns an
-// error.
+// Stop shows the queued requests and then ends the viewer. If ctx ends first, it returns an error.
 func (v *Viewer) Stop(ctx context.Context) error {
 	for _, stop := range v.stops {
 		stop()

@@ -29,19 +29,19 @@ const (
 
 // Worker runs one carrier and takes the connector's prompts from the queue. It shows the prompts of
 // one recipient in order, and the prompts of different recipients in parallel. The worker makes all
-// retries; the carrier makes no retries. Several workers may share a connector. Only one of them
-// shows a prompt, and the changes of a prompt are shown in order.
+// retries, so the carrier needs none. Several workers may share a connector. Only one of them at a
+// time shows a prompt, and the prompt's changes are shown in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
 	log     *slog.Logger
-	spans   traces.Writer // nil if nothing is traced
+	spans   traces.Writer // nil if nod traces no requests
 	id      string
 	// renewClaimEvery is the interval at which the worker renews a prompt's claim until the channel
 	// replies.
 	renewClaimEvery time.Duration
-	// recording is the context for storing the handles of sent messages. It ends when Stop returns,
-	// but at the latest carryTimeout after the start of Stop.
+	// recording is the context for storing the handles of sent messages. It ends when Stop returns, and
+	// at the latest carryTimeout after Stop was called.
 	recording    context.Context
 	endRecording context.CancelFunc
 	lanes        *actors.Lanes
@@ -51,8 +51,8 @@ type Worker struct {
 }
 
 // Work starts a worker. It returns once the worker is registered and receives prompts. After an
-// error, no worker runs. The first of spans gets the spans of traced requests; if it is missing or nil,
-// nothing is traced.
+// error, no worker runs. The first element of the parameter spans gets the spans of traced requests.
+// If it is missing or nil, nothing is traced.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger, spans ...traces.Writer) (*Worker, error) {
 	w := &Worker{
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
@@ -154,7 +154,7 @@ func backoff(err error, times uint64) time.Duration {
 }
 
 // jitter returns a random addition to a pause, at most a quarter of the pause. Because of the
-// addition, prompts that failed together are not tried again together.
+// addition, prompts that failed at the same time are tried again at different times.
 func jitter(wait time.Duration) time.Duration {
 	return rand.N(min(wait/4, maxJitter) + 1)
 }

@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // many tests can run at a time, because they mostly wait
+	_ = flag.Set("test.parallel", "8") // many of these tests can run at the same time, because they mostly wait
 	os.Exit(m.Run())
 }
 
@@ -73,7 +73,7 @@ func (p *pager) Settle(_ context.Context, ref people.Ref, prompt schemas.Prompt)
 	return nil
 }
 
-// rig is a running nod with the connector pager. Its only approver is Ann.
+// rig is a running nod for these tests. Its connector is pager, and its only approver is Ann.
 type rig struct {
 	t     *testing.T
 	ctx   context.Context
@@ -191,8 +191,8 @@ func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
-// While a channel is slow, a waiting prompt may change. When the prompt's turn comes, only the
-// newest version is shown, and nothing if the request has ended.
+// While a channel is slow, a waiting prompt may change. When the prompt's turn comes, only the newest
+// version is shown. If the request has ended by then, no version is shown.
 func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -207,9 +207,9 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	}
 	w, _ := r.startWorker(p)
 	release := sync.OnceFunc(func() { close(slow) })
-	t.Cleanup(release) // stopping the worker, which happens later, waits for the channel
+	t.Cleanup(release) // stopping the worker, at the end of the test, waits for the channel
 	r.asks("rm first")
-	next(r, busy) // wait for the first prompt, because the outbox may send prompts of different requests in any order
+	next(r, busy) // the test waits for the first prompt, because the outbox may send prompts of different requests in any order
 	ended := r.asks("rm second").Receipt
 	last := r.asks("rm third").Receipt
 	_, err := r.asker.Withdraw(r.ctx, ended.SessionID, ended.PendingID, "changed its mind")
@@ -327,12 +327,12 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
-	clear(p.shown) // every later attempt to show the outcome fails permanently
+	clear(p.shown) // every further attempt to show the outcome fails permanently
 	p.mu.Unlock()
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
 	r.wait(p.ended)
-	r.ask() // the same lane handles this prompt after the outcome
+	r.ask() // the same lane handles this prompt, after the outcome
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }
@@ -352,8 +352,8 @@ func TestAPromptThatFailedIsSentAgain(t *testing.T) {
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
 }
 
-// A channel that asks the worker to wait has not shown the prompt, so the worker's next message is
-// no repeat.
+// If a channel asks the worker to wait, it has not shown the prompt, so the worker does not mark the
+// next message as a repeat.
 func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -394,7 +394,7 @@ func TestARequestWithoutAWorkerIsRefusedAtOnce(t *testing.T) {
 }
 
 // If the last route of a request for permissions fails, the request ends at once. Any other request
-// stays pending for viewers.
+// stays pending, because viewers still show it.
 func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -422,8 +422,8 @@ func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }
 
-// If an attempt's time ends while its message is being sent, the worker stores the message's handle
-// nevertheless, because no other worker knows the handle. The next attempt sends no second message.
+// If an attempt's time ends while its message is being sent, the worker still stores the message's
+// handle, because no other worker knows the handle. The next attempt sends no second message.
 func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()

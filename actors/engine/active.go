@@ -16,7 +16,8 @@ const (
 	// activeEvery is the interval at which a session's last activity is stored if no other
 	// session of its agent makes requests.
 	activeEvery = 30 * time.Second
-	// activeKept is how long after its last request a session can be chosen as foreground.
+	// activeKept is how long after a session's last request the session can be chosen as the foreground
+	// session of a background session.
 	activeKept = 24 * time.Hour
 	// storeActiveEvery is the interval at which buffered activities are stored. The buffer
 	// saves writes if sessions of one agent take turns.
@@ -34,7 +35,7 @@ type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	added map[string]time.Time       // the time at which each session was last added to due, by activeKey
+	added map[string]time.Time       // the time at which each session was last added to the field due, by activeKey
 	last  map[string]string          // for each agent, the key of the session that was added last; absent if another engine may have stored a later session
 	due   map[string]schemas.Session // the sessions to store, by activeKey
 }
@@ -66,9 +67,9 @@ func (n *activityBuffer) take() []schemas.Session {
 	return due
 }
 
-// changed handles the broker's report of a written key. If another engine has stored an activity of an
-// agent, this engine no longer knows which session of the agent was stored last, so it buffers the
-// agent's next activity in any case.
+// changed handles the broker's report of a written key. If another engine has stored an activity of
+// an agent, this engine no longer knows which session of the agent was stored last, so it buffers the
+// agent's next activity even if less than activeEvery has passed.
 func (n *activityBuffer) changed(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {

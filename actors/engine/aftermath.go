@@ -10,15 +10,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The reasons of an aftermath, as people read them.
+// An aftermath tells people what became of a call after its decision. These are its texts.
 const (
 	answeredAtTheTerminal = "answered at the terminal"
 	agentHadGoneOn        = "the agent had gone on"
 )
 
-// addAftermath adds an aftermath to the record of a decided call, at most one for each call and
-// kind, and returns the record. The decision stays unchanged. If the record under the key now
-// belongs to another request, addAftermath changes nothing.
+// addAftermath adds an aftermath to the record of a decided call, at most one for each call and kind,
+// and returns the record. The decision stays unchanged. If the stored record now belongs to another
+// request under the same key, addAftermath changes nothing.
 func (e *recordLife) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
 	decided := entry.Record.Verdict(a.PendingID)
 	if decided == nil {
@@ -60,8 +60,8 @@ func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 }
 
 // recordRanAnyway records that the host ran a call whose request was denied, timed out or was
-// withdrawn. The host ran the call because its user allowed it at the terminal. recordRanAnyway needs
-// exactly one question about an identical call that was pending when the call began.
+// withdrawn. The host ran the call because its user allowed it at the terminal. recordRanAnyway
+// records this only if exactly one question about an identical call was pending when the call began.
 func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
@@ -98,7 +98,7 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 }
 
 // allowedBeside reports whether, since a request was created, nod has allowed an identical call under
-// another id. If so, the host may have run the allowed call.
+// another id. If so, the host may have run that other call.
 func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent 
 	return false, nil
 }
 
-// isSameCall reports whether a record is about the call in a host's report, by the digest (same) of the
-// reported call without its working directory.
+// isSameCall reports whether a record is about the call in a host's report. The parameter same is the
+// digest of the reported call without its working directory.
 func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil

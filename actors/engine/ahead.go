@@ -42,8 +42,9 @@ type aheadScan struct {
 	until time.Time
 }
 
-// page returns up to limit cached records of a listing, with revisions greater than after. If more is
-// false, the cache has no further records, and the caller must scan the store.
+// page returns cached records of a listing, at most as many as the parameter limit says. All of them
+// have revisions greater than the parameter after. If the result more is false, the cache has no
+// further records, and the caller must scan the store.
 func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.ScannedRecord, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +60,8 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Scanned
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan of a listing found; the scan began at the revision after.
+// keep caches the records that a scan of a listing found. The parameter after is the revision at
+// which the scan began.
 func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

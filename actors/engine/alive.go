@@ -12,12 +12,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// aliveFor is how long an engine counts as running after its last sign of life. A freeze waits only for
-// running engines. aliveFor is longer than staleAfter, because an engine that has not read the store
-// for staleAfter leaves each allow to a person, so a freeze need not wait for it.
+// aliveFor is how long an engine counts as running after its last sign of life. A freeze waits only
+// for running engines. aliveFor is longer than staleAfter, so every engine that no longer counts as
+// running has already stopped allowing requests without a person.
 const aliveFor = 20 * time.Second
 
-// leaveWithin bounds how long a stopping engine tries to remove its sign of life.
+// A sign of life is a key in the store that expires unless the engine renews it. leaveWithin bounds
+// how long a stopping engine tries to remove its sign of life.
 const leaveWithin = 2 * time.Second
 
 func aliveKey(id string) string { return "engine." + id }
@@ -59,8 +60,9 @@ func (e *base) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards waits for at most the duration within until the statistics of every running engine have
-// reached a revision. It returns the ids of the engines whose statistics have not.
+// laggards waits until every running engine has reported in its statistics that it has read a
+// revision, but no longer than the duration within. It returns the ids of the engines that have not
+// reported it.
 func (e *base) laggards(ctx context.Context, name string, revision uint64, within time.Duration) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -37,7 +37,7 @@ func (e *recordLife) announce(entry bus.Entry) error {
 }
 
 // publish sends a new decision to the agent and the viewers at once. It only logs a failure, because
-// the outbox sends the decision later in any case.
+// the outbox later sends the decision once more, even after a success.
 func (e *recordLife) publish(entry bus.Entry) {
 	began := e.clock.now()
 	err := e.announce(entry)
@@ -108,8 +108,9 @@ func (e *connectors) answerEntry(ctx context.Context, entry bus.Entry, a *schema
 	return e.replyStored(entry, d, a.Waiters)
 }
 
-// replyStored replies with the stored decision about the record to an answer that asked for the
-// decision said. The answered prompt showed as many calls as places says.
+// replyStored replies to an answer with the stored decision about the record. The parameter said is
+// the decision that the answer asked for. The parameter places is the number of calls that the
+// answered prompt showed.
 func (e *connectors) replyStored(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == said.DecisionID {
 		e.life.publish(entry)
@@ -119,9 +120,9 @@ func (e *connectors) replyStored(entry bus.Entry, said *schemas.Decision, places
 	return replyToAnswer(entry, said, places)
 }
 
-// nowFor returns the broker's time for a decision about the calls that an answered prompt showed;
-// places is their number. It reads the broker's clock again if the deadline of one of these calls is
-// near.
+// nowFor returns the broker's time for a decision about the calls that an answered prompt showed. The
+// parameter places is the number of these calls. It reads the broker's clock again if the deadline of
+// one of these calls is near.
 func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
@@ -248,8 +249,8 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 
 // replyToAnswer returns the stored decision if the given answer made that decision, or would have the
 // same effect on every call that the answered prompt showed. Otherwise it returns CONFLICT or STALE,
-// with the stored decision if the request has one. places is the number of calls that the prompt
-// showed.
+// with the stored decision if the request has one. The parameter places is the number of calls that
+// the prompt showed.
 func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision
@@ -266,8 +267,8 @@ func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schema
 	return nil, schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
-// leavesOut reports whether the answered prompt showed a call that the stored decision left undecided.
-// places is the number of calls that the prompt showed.
+// leavesOut reports whether the answered prompt showed a call that the stored decision left
+// undecided. The parameter places is the number of calls that the prompt showed.
 func leavesOut(rec *schemas.Record, places int) bool {
 	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.SplitOff && w.Place < max(places, 1) })
 }

@@ -64,7 +64,7 @@ func (e *intake) decideOrAsk(ctx context.Context, c *caller, r *schemas.Request,
 	s.trace = t
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // until the reply, a newer freeze must not count as obeyed, because this request is checked against the older freezes
+	c.afterReply(leave) // until the reply, this engine must not report a newer freeze as obeyed, because this request is checked against the older freezes
 	began := t.now()
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
@@ -154,7 +154,8 @@ func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schem
 }
 
 // claim appends a log entry under a request's id, unless an entry with this id is logged already. It
-// returns the decision in the first entry, or nil if the request is decided in a record.
+// returns the decision in the entry that was logged first under the id, or nil if the request is
+// decided in a record.
 func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
 	seq, first, err := e.store.Log.Append(ctx, key, entry)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// chooseForeground sets the foreground session that shows a background session's request: the
-// last active session of the same agent and user. That session's input lock sets the timeout
-// tier. A background session without a user gets a foreground session only if no active session
-// of the agent has a user. The error is UNDELIVERABLE if no session fits.
+// chooseForeground sets the foreground session that shows a background session's request: the last
+// active session of the same agent and user. The input lock of the foreground session decides which
+// timeout the request gets. A background session without a user gets a foreground session only if no
+// active session of the agent has a user. The error is UNDELIVERABLE if no session fits.
 func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, error) {
 	if !s.held.session.Background || s.plan.foreground.session != "" {
 		return result{}, nil
@@ -76,7 +76,7 @@ func (e *effects) notifyForeground(ctx context.Context, rec *schemas.Record, p *
 		return nil
 	}
 	what := fmt.Sprintf("%q", p.Request.Title)
-	if p.Request.Kind == schemas.KindToolCall { // all calls have the same title
+	if p.Request.Kind == schemas.KindToolCall { // the titles of all tool calls are the same
 		what = "a call of " + p.Request.ToolName
 	}
 	kind, text := schemas.NoticeAsked, fmt.Sprintf("The background session %s asks a person about %s. See nod show %s.", p.SessionID, what, p.PendingID)

@@ -137,10 +137,10 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 	return err
 }
 
-// keepApproval stores an approval that a person gave while no agent waited. Each request that the
-// person approved may use it once. Unused uses of an older approval of the same call are added to the
-// new approval. An older approval for another container is only replaced, because it was given for
-// other limits.
+// keepApproval stores an approval: an allow that a person gave after the agent had stopped waiting.
+// Each request that the person approved may use it once. The remaining uses of an older approval of
+// the same call are added to the new approval. An older approval for another container is only
+// replaced, because it was given for other limits.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if limitedLater(old) || old.Denies() || !old.RevokedAt.IsZero() || old.Call != nil && !old.Call.SameContainer(g.Call) || len(old.Votes) < len(g.Votes) {

@@ -51,8 +51,8 @@ func (e *recordLife) update(ctx context.Context, entry bus.Entry, edit func(*sch
 	return entry, err
 }
 
-// amend returns the write for a record to which something was added. The write does not extend
-// the time for which a decided record is kept.
+// amend returns the write for a pending or decided record to which something was added, for example
+// an aftermath. The write does not extend the time for which a decided record is kept.
 func (e *recordLife) amend(entry *bus.Entry) write {
 	if !entry.Record.Terminal() {
 		return e.store.Records.Update

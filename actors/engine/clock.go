@@ -51,7 +51,7 @@ func (c *clock) now() time.Time {
 	return last.Broker.Add(time.Since(last.At)).UTC()
 }
 
-// at returns the broker's time that corresponds to the time t of this machine, which must have a
+// at returns the broker's time that corresponds to this machine's time t. The time t must have a
 // monotonic reading.
 func (c *clock) at(t time.Time) time.Time {
 	last := c.last.Load()
@@ -87,8 +87,8 @@ func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	return !c.now().Before(deadline), nil
 }
 
-// holds reports whether a reading may decide about deadlines. It must be recent, and the machine must
-// not have slept or had its clock set since that reading.
+// holds reports whether a reading may decide about deadlines. The reading must be recent, and the
+// machine must not have slept or had its clock set since that reading.
 func (c *clock) holds(r *clockReading) bool {
 	since := time.Since(r.At)
 	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) removes the monotonic times, so Sub compares the wall clocks

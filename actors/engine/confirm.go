@@ -33,8 +33,8 @@ func compileConfirms(s *schemas.Settings) ([]confirmRule, error) {
 	return all, nil
 }
 
-// selectionOf compiles the rules at a path of the settings. Without rules it returns nil, which selects
-// every request.
+// selectionOf compiles the policy rules at a path of the settings into a selection of requests.
+// Without rules it returns nil, which selects every request.
 func selectionOf(at string, lines []string) (*policy.Selection, error) {
 	if len(lines) == 0 {
 		return nil, nil
@@ -60,8 +60,8 @@ type conditions struct {
 	risk     schemas.Risk
 	rules    []confirmRule // the rules that cover the request
 	// votes is the number of people who must allow the request, at least 1. forTeams means that a rule
-	// has a condition about people. newer means that engines of versions without votes do not know one
-	// of the rules.
+	// has a condition about people. newer means that one of the rules is unknown to older engines, which
+	// do not know votes.
 	votes           int
 	forTeams, newer bool
 }

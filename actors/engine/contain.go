@@ -162,8 +162,9 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	return schemas.Running{Type: schemas.TypeRunning, RunID: id, Container: entry.Record.Run.Container}, nil
 }
 
-// withDecision returns the entry of a request with its decision. If only the question that the request
-// has joined has the decision, withDecision writes it into the request's own record.
+// withDecision returns the entry of a request with its decision. If the request has joined a question
+// and its own record lacks the decision, withDecision copies the decision from the question's record
+// into it.
 func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	if entry.Record.Terminal() || entry.Record.Joined == "" {
 		return entry, nil
@@ -253,9 +254,9 @@ func sameRun(a, b *schemas.ContainedRun) bool {
 	return a != nil && b != nil && a.Words == b.Words && a.Container.Equal(b.Container)
 }
 
-// approvedAs reports whether an approval of a call allows the call as it would run now. The argument
-// run is nil if the call cannot run contained. An approval without a container also allows a contained
-// run, because a container only takes rights away.
+// approvedAs reports whether an approval of a call allows the call as it would run now. The parameter
+// run is nil if the call cannot run contained. An approval without a container also allows a
+// contained run, because a container only takes rights away.
 func approvedAs(call *schemas.ExactCall, run *schemas.ContainedRun) bool {
 	if !call.Contained {
 		return true
@@ -289,9 +290,9 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 	return schemas.OK{Type: schemas.TypeOK}, err
 }
 
-// recordUncontained records that a host ran a call without its container, although nod had allowed the
-// call only in the container. The engine then runs no later call of the session contained, but asks a
-// person. recordUncontained returns the ids of the recorded calls.
+// recordUncontained records that a host ran a call without its container, although nod had allowed
+// the call only in the container. From then on the engine lets no call of the session run contained,
+// and asks a person instead. recordUncontained returns the ids of the recorded calls.
 func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
 	if err != nil {
@@ -343,8 +344,9 @@ func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Pr
 	return err
 }
 
-// contain returns the verdict on a call that may run contained. If the call cannot run contained, a
-// harmless call is allowed uncontained, and a person is asked about any other call.
+// contain returns the verdict on a call that the policy lets run contained. If the host cannot run
+// the call contained, a call that the policy would allow uncontained is allowed, and a person is
+// asked about any other call.
 func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 	harmless := v.Effect == policy.Allow
 	if s.containable() {

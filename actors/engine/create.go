@@ -37,8 +37,8 @@ func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64
 	return entry.Record.Decision, nil
 }
 
-// record returns the record of a request that is decided at once. The deadline is now; for a request
-// that waits, the method pendingRecord replaces it.
+// record returns the record of a request that is decided at once. The record's deadline is the
+// present time. For a request that waits, the method pendingRecord sets another deadline.
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
@@ -47,7 +47,7 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	}
 }
 
-// askPerson stores a request for a person to decide, and replies with the receipt. The argument
+// askPerson stores a request for a person to decide, and replies with the receipt. The parameter
 // revision is the revision of the deletion marker under the request's key, or 0 without a marker.
 func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision
@@ -151,10 +151,11 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request. If an approver holds the input lock (present) and
-// the request is routed to a phone or chat, the event is the time notify, at which phones and chats
-// show the request. In all other cases, and if the deadline is before notify, the event is the next
-// step of the escalation or the deadline.
+// firstEvent returns the first event of a request. The parameter present means that an approver holds
+// the input lock, and notify is the time at which phones and chats show the request. If an approver
+// holds the lock and the request is routed to a phone or chat, the event is the time in notify. In
+// all other cases, and if the deadline is earlier, the event is the next step of the escalation or
+// the deadline.
 func firstEvent(rec *schemas.Record, present bool, notify time.Time) schemas.Event {
 	present = present && (rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice)
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {

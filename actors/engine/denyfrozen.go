@@ -21,8 +21,9 @@ const (
 )
 
 // enforceFreeze denies the pending requests that a freeze covers, and waits until every engine obeys
-// the freeze. Then it denies the requests that engines have stored in the meantime. After denyWithin it
-// returns with its progress in f, and a goroutine does the rest.
+// the freeze. Then it denies the requests that engines have stored in the meantime. If this takes
+// longer than denyWithin, enforceFreeze returns with its progress in the parameter f, and a goroutine
+// does the rest.
 func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)
@@ -71,9 +72,9 @@ func (e *admin) denyBeforeThaw(ctx context.Context) error {
 	return err
 }
 
-// denyFrozen denies every pending request that a freeze covers, and adds their number to denied. It
-// scans the records and needs no timers. A request that an engine stores without knowledge of the
-// newest freeze cannot be allowed, and the next sweep denies it.
+// denyFrozen denies every pending request that a freeze covers, and adds their number to the counter
+// denied. It scans the records and needs no timers. A request that an engine stores without knowledge
+// of the newest freeze cannot be allowed, and the next sweep denies it.
 func (e *effects) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
 	if len(e.freezes.now().Freezes) == 0 {
 		return nil

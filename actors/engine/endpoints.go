@@ -93,8 +93,8 @@ func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller
 	}}
 }
 
-// endpoints returns the engine's bus endpoints, one for each verb. Calls that name the same request run
-// one after another; all other calls run in parallel.
+// endpoints returns the engine's bus endpoints, one for each verb. Calls that name the same request
+// run one after another, and all other calls run in parallel.
 func (e *Engine) endpoints() []bus.Endpoint {
 	handlers := map[string][]handler{} // the handlers by verb
 	for _, h := range e.handlers() {

@@ -49,12 +49,11 @@ type Options struct {
 	// handles a message. After that time the queue delivers the message again. 0 means 10 s.
 	// All engines share the queues, so they must have the same value.
 	AckWait time.Duration
-	// Wall is this machine's clock; nil means time.Now. The engine compares it with the
-	// monotonic clock, to notice that the clock was set or that the machine slept. Tests set
-	// it.
+	// Wall is this machine's clock; nil means time.Now. The engine compares it with the monotonic clock,
+	// to notice that the clock was set or that the machine slept. Only tests set it.
 	Wall func() time.Time
 	// RecordsKept is the age from which on decisions are listed from the log instead of the records; 0
-	// means the age at which the broker removes records. Tests set it.
+	// means the age at which the broker removes records. Only tests set it.
 	RecordsKept time.Duration
 	// Logged, if not nil, is called with each entry that this engine has added to the log. It
 	// must not block.
@@ -299,7 +298,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // reports of changes up to the revision newest are not needed
+	e.sessionCache.changed("", newest) // the session cache need not handle reports of changes up to the revision in newest
 	// Settings and freezes may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }

@@ -108,8 +108,8 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 }
 
 // beginEntitlements starts to read the entitlements of a request's session, the session's input lock
-// and the number of its pending questions. The caller must call the returned function wait once, which
-// returns the results.
+// and the number of its pending questions. The caller must call the returned function once; it waits
+// for the results and returns them.
 func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance
@@ -139,7 +139,8 @@ func (e *holdings) lockOf(ctx context.Context, session string) (*schemas.Lock, e
 	return known.value, err
 }
 
-// async runs f in a goroutine. The caller must call wait once, which returns the error of f.
+// async runs f in a goroutine. The caller must call the returned function once; it waits for f and
+// returns the error of f.
 func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

@@ -38,10 +38,10 @@ type turn struct {
 	after time.Duration
 }
 
-// turns returns the people who are asked about a request. They come from the first escalation that
-// covers the request and names a person who may decide; without such an escalation, all who may decide
-// are asked. During a person's quiet hours the stand-in is asked instead, and the person is asked after
-// the quiet hours.
+// turns returns the people who are asked about a request. These people come from the first escalation
+// that covers the request and names a person who may decide. If there is no such escalation, all
+// people who may decide are asked. During a person's quiet hours the stand-in is asked instead, and
+// the person is asked after the quiet hours.
 func (e *intake) turns(s *askState) []turn {
 	settings := s.settings.settings
 	may := func(who *schemas.Approver) bool { return mayDecide(who, s.agent, &s.request, s.verdict.Risk) }
@@ -99,7 +99,8 @@ func (e *intake) escalated(s *askState, may func(*schemas.Approver) bool) (all [
 	return nil
 }
 
-// addTurn adds a turn to the list all. If the person already has a turn, only the earlier time stays.
+// addTurn adds a turn to a list of turns. If the person already has a turn, only the earlier time
+// stays.
 func addTurn(all []turn, t turn) []turn {
 	i := slices.IndexFunc(all, func(other turn) bool { return other.who.Name == t.who.Name })
 	if i < 0 {
@@ -139,8 +140,8 @@ func isAsked(rec *schemas.Record, r *schemas.Route) bool {
 	return false
 }
 
-// nextEvent returns the next event, after the time at, of a question that carriers show. At this event
-// further routes are asked. If no route is left, the event is the deadline.
+// nextEvent returns the first event after the given time of a question that carriers show. At this
+// event further routes are asked. If no route is left to ask, the event is the deadline.
 func nextEvent(rec *schemas.Record, at time.Time) schemas.Event {
 	next := schemas.Event{Kind: schemas.EventNext}
 	for i := range rec.Routes {

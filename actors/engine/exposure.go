@@ -17,14 +17,14 @@ type exposures struct {
 
 // exposure lists the exposed files of one search.
 type exposure struct {
-	mu    sync.Mutex // held during the walk, so that calls with the same search share one walk
+	mu    sync.Mutex // locked during the walk, so that calls with the same search share one walk
 	at    time.Time
 	files []string
 	whole bool // false if the search names too many files to find all of them
 }
 
-// exposureAge is how long the result of a walk is reused. Files that are made in this time are found
-// only by the next walk.
+// exposureAge is how long the result of a walk through a search's directories is reused. Only the
+// next walk finds files that are made in this time.
 const exposureAge = 5 * time.Second
 
 // look returns the facts about this machine's disk that the verdict on a call depends on.
@@ -32,7 +32,7 @@ func (e *exposures) look(p *policy.Policy, c policy.Call) policy.Seen {
 	return e.repos.Look(p, c, func(s policy.Search) ([]string, bool) { return e.of(s).walk(p, s) })
 }
 
-// of returns the exposure of a search.
+// The method of returns the files that a search would expose.
 func (e *exposures) of(s policy.Search) *exposure {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -45,7 +45,8 @@ func (e *exposures) of(s policy.Search) *exposure {
 	return e.found[s]
 }
 
-// walk returns the exposed files of a search, as they were at most exposureAge ago.
+// walk returns the exposed files of a search, from a walk through the searched directories that is at
+// most exposureAge old.
 func (x *exposure) walk(p *policy.Policy, s policy.Search) (files []string, whole bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -21,7 +21,7 @@ type freezeState struct {
 	watchedCache[schemas.FreezeState]
 
 	checks  sync.Mutex
-	entered map[uint64]int // the number of requests in progress, by the revision of the freezes that they are checked against
+	entered map[uint64]int // the number of requests being checked, by the revision of the freezes against which they are checked
 }
 
 type freezeSnapshot struct {
@@ -34,8 +34,9 @@ func (b *freezeState) now() *freezeSnapshot {
 	return &freezeSnapshot{r.value, r.began}
 }
 
-// enter returns the freezes for the check of a request. The caller must call leave after its reply to
-// the request, when it can no longer send an allow that was checked against these freezes.
+// enter returns the freezes for the check of a request. The caller must call the returned function
+// after its reply to the request, when it can no longer send an allow that was checked against these
+// freezes.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -89,8 +90,9 @@ func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest)
 	return e.changeFreezes(ctx, c.name, b, false)
 }
 
-// thaw removes the freezes that an approver names. Before that, it denies the pending requests that any
-// freeze covers. If the approver may not thaw, the error is FORBIDDEN and states the reason.
+// thaw removes the freezes that an approver names. Before that, it denies the pending requests that
+// any freeze covers. If the settings do not let the approver thaw, the error is FORBIDDEN and states
+// the reason.
 func (e *admin) thaw(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, true)
 }
@@ -143,9 +145,9 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 	return stored, nil
 }
 
-// storeFreeze stores the freeze z if thaw is false. If thaw is true, it removes the freeze of
-// the agent or session that z names, or all freezes if z names neither an agent nor a session.
-// The error is NOT_FOUND if there is no freeze to remove.
+// storeFreeze stores the freeze z if the parameter thaw is false. If it is true, it removes the
+// freeze of the agent or session that z names, or all freezes if z names neither an agent nor a
+// session. The error is NOT_FOUND if there is no freeze to remove.
 func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	f, revision, err := bus.Change(ctx, e.store.Settings, frozenKey, func(f *schemas.FreezeState, _ bool) (bus.Edit, error) {

@@ -25,7 +25,7 @@ func limitedLater(g *schemas.StandingAnswer) bool {
 	return g.GrantID != "" && (!known || schemas.HasLater(g))
 }
 
-// setSession copies the facts about the request's session that the stages need.
+// setSession copies those facts about the request's session that the stages use.
 func (s *askState) setSession(session *schemas.Session) {
 	s.managed, s.ignores, s.later = session.Permissions != nil, session.Uncontained, schemas.HasLater(session)
 }
@@ -38,9 +38,9 @@ func refuseLaterSession(session *schemas.Session) error {
 	return schemas.Errorf(schemas.CodeUnavailable, "session %s has limits of a later version of nod, which this engine does not know; ask again, or update this engine", session.SessionID)
 }
 
-// refuseStale returns UNAVAILABLE if this engine has not read the settings for staleAfter, for example
-// because a later version of nod has stored them. The engine then does not know who may allow which
-// requests.
+// refuseStale returns UNAVAILABLE if this engine has not read the settings for staleAfter, for
+// example because a later version of nod has stored settings that this engine cannot read. The engine
+// then does not know who may allow which requests.
 func (e *base) refuseStale() error {
 	if !e.settings.now().stale() {
 		return nil

@@ -83,9 +83,9 @@ func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (
 
 func actorOfPerson(by schemas.By) string { return by.Name + "@" + by.Connector }
 
-// leaveBarrier returns the conditions of every allow of this risk that a leave from this connector
-// cannot meet, or "". A code word and the allows of several people count for one call only, so no leave
-// meets them.
+// leaveBarrier returns, as text, those conditions for an allow of this risk that a leave from this
+// connector cannot meet. The text is empty if there are none. A code word and the allows of several
+// people count for one call only, so no leave meets them.
 func leaveBarrier(s *schemas.Settings, risk schemas.Risk, connector string) string {
 	for _, c := range s.Confirms() {
 		if c.Wants(risk) && len(c.Rules) == 0 && (c.ForTeams() || c.CodeWord() || !c.Accepts(connector)) {
@@ -106,7 +106,7 @@ func (e *intake) checkLeave(ctx context.Context, s *askState) (result, error) {
 		return result{}, nil
 	}
 	if e.conditions(s).newer {
-		return result{}, nil // people must allow each of these calls
+		return result{}, nil // the conditions demand that people allow each of these calls
 	}
 	if over, err := e.clock.late(ctx, known.ExpiresAt); over || err != nil {
 		return result{}, err

@@ -58,8 +58,8 @@ func (e *connectors) listLogged(ctx context.Context, c *caller, q *schemas.Query
 	return page, fillLogged(&page, listed)
 }
 
-// logCursor returns the sequence before which a page ends. The first page ends where the kept records
-// begin.
+// logCursor returns the sequence number of the log entry before which a page ends. The first page
+// ends where the kept records begin, because they are listed without the log.
 func (e *connectors) logCursor(ctx context.Context, after string) (uint64, error) {
 	if after == "" {
 		return e.store.Log.FirstSince(ctx, e.clock.now().Add(overlap-cmp.Or(e.RecordsKept, bus.Retention)))
@@ -67,7 +67,7 @@ func (e *connectors) logCursor(ctx context.Context, after string) (uint64, error
 	return afterCursor(after)
 }
 
-// fillLogged adds requests to a page, as many as fit into one message.
+// fillLogged adds the given requests to a page until no further request fits into one message.
 func fillLogged(page *schemas.Page, listed []*loggedRequest) error {
 	size, last := 0, (*loggedRequest)(nil)
 	for _, r := range listed {
@@ -90,7 +90,8 @@ func fillLogged(page *schemas.Page, listed []*loggedRequest) error {
 	return nil
 }
 
-// goOnAfter makes a request the last of a page. The next page has the requests before it.
+// goOnAfter marks a request as the last of a page, so that the next page begins with the next older
+// request.
 func goOnAfter(page *schemas.Page, last *loggedRequest) {
 	page.Next, page.Log.Reached = strconv.FormatUint(last.Sequence, 10), last.stored
 }

@@ -15,7 +15,7 @@ import (
 type loggedRequest struct {
 	schemas.LoggedRequest
 	stored time.Time
-	asked  bool // the question is among the entries that were read
+	asked  bool // the request's question is among the entries that were read
 	gone   bool // the request belongs on no page of the log
 }
 
@@ -49,8 +49,9 @@ func requestsIn(entries []bus.PastEntry, prefix string) []*loggedRequest {
 	return found
 }
 
-// addDecided adds a decision to its request, and moves the request to the place of the decision. A
-// request has one decision; another decision under the same id makes another request.
+// addDecided adds a decision to its request, and moves the request to the place of the decision in
+// the log's order. A request has only one decision, so another decision under the same id makes
+// another request.
 func addDecided(found []*loggedRequest, entry *bus.PastEntry) []*loggedRequest {
 	var r *loggedRequest
 	same := matching(found, entry, entry.AskedAt)

@@ -11,7 +11,8 @@ import (
 )
 
 // maxSpent bounds the remaining lifetime of a login code that is reported as used, because the engine
-// stores the use until the code expires. spentSlack is added to that time, because clocks differ.
+// stores the use until the code expires. spentSlack is added to that time, because the clocks of two
+// machines differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute
@@ -95,8 +96,8 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 }
 
 // spend marks as used a login code that the web inbox has signed itself, or the id of a message. If
-// several tries use the same code, exactly one try gets a reply without Spent. A repetition of that try
-// gets the same reply.
+// several tries use the same code, exactly one try gets a reply without Spent. If that try is
+// repeated, its repetition gets the same reply.
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {

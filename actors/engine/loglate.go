@@ -12,10 +12,11 @@ import (
 // lateNear bounds the entries of a session that are searched for an earlier copy of a late entry.
 const lateNear = 1000
 
-// appendOnce adds an entry about an event at the broker time since. Each later version of a record
-// brings the entry again, and the log drops a repetition only for an hour. So if the event is older,
-// appendOnce first searches the log for the entry. If the session has more than lateNear entries since
-// the event, the log may get the entry twice. first reports whether the log has a new entry.
+// appendOnce adds an entry about an event. The parameter since is the broker's time of the event.
+// Each later version of a record brings the entry again, and the log drops a repetition only for an
+// hour. So if the event is older, appendOnce first searches the log for the entry. If the session has
+// more than lateNear entries since the event, the log may get the entry twice. The result first
+// reports whether the log has a new entry.
 func (e *effects) appendOnce(ctx context.Context, id string, line schemas.LogEntry, since time.Time) (first bool, err error) {
 	if e.clock.now().Sub(since) > replacedWithin {
 		near, err := e.store.Log.Since(ctx, since.Add(-askedEarly), line.SessionID, lateNear)

@@ -28,7 +28,7 @@ func noticesKey(agent, session string) string { return "notices." + agent + "." 
 func (e *base) notify(ctx context.Context, agent, session, id string, kind schemas.NoticeKind, text string) error {
 	n := schemas.Notice{Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: noticeText(text)}
 	if kind != schemas.NoticeShown {
-		fresh, err := e.keepNotice(ctx, agent, n) // the notice is kept first, because the agent takes it as soon as it hears of it
+		fresh, err := e.keepNotice(ctx, agent, n) // the notice is kept before it is sent, because the agent takes kept notices as soon as the message arrives
 		if err != nil {
 			e.Log.Warn("engine: a notice was not kept", "agent", agent, "session", session, "kind", kind, "error", err)
 			return nil

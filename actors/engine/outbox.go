@@ -25,9 +25,9 @@ func (e *effects) takeVersion(d *bus.Delivery) {
 }
 
 const (
-	// othersAfter is the pause before a version of a record that this engine cannot read is offered
-	// again, and othersTries bounds the offers. Another engine, of the later version that wrote the
-	// record, may read it.
+	// If this engine cannot read a version of a record, the queue offers the version again after
+	// othersAfter, at most othersTries times, because another engine of a later version of nod may read
+	// it.
 	othersAfter = 2 * time.Second
 	othersTries = 30
 )
@@ -101,8 +101,8 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 	return nil
 }
 
-// logVersion logs a new request, or the decision once the request has ended. The outbox told the agent
-// at the time told.
+// logVersion logs a new request, or its decision once the request has ended. The parameter told is
+// the time at which the outbox told the agent.
 func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt, told time.Time) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -196,7 +196,7 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
 	run := rec.Run
-	if !rec.Terminal() { // prompts show a run only once it is allowed
+	if !rec.Terminal() { // a prompt shows a run only if the run is allowed
 		run = nil
 	}
 	conditions := e.conditionsOf(e.settings.now(), rec.Agent, &r, rec.Risk)
@@ -211,8 +211,8 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	return p
 }
 
-// each calls f with 0 to n-1, at most readAtOnce calls at a time, and returns after the last
-// call.
+// each calls f once for each number from 0 to n-1, at most readAtOnce calls at a time. It returns
+// after the last call.
 func each(n int, f func(int)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, readAtOnce)

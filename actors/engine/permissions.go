@@ -99,7 +99,7 @@ func (e *intake) checkCallPermissions(s *askState) result {
 	resolve := e.resolver(s.request.Host)
 	perms, err := policy.ToolNeeds(s.settings.needs, s.request.ToolName, s.request.ActionDetails)
 	if errors.Is(err, policy.ErrOtherTool) && s.held.managed() && s.verdict.Effect == policy.Allow && s.verdict.Rule == policy.Default {
-		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // only the preset allows this command, so the session needs permission for all that the command may read
+		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // only the preset allows this command, so the session needs permission for everything that the command may read
 	}
 	var missing []policy.Permission
 	if err == nil {
@@ -134,7 +134,7 @@ func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 		return result{}, nil
 	}
 	if e.conditions(s).forTeams {
-		return result{}, nil // people must allow each of these calls
+		return result{}, nil // the conditions demand that people allow each of these calls
 	}
 	if r := s.containGranted(); r.outcome == decided {
 		return r, nil

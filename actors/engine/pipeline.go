@@ -114,9 +114,9 @@ type askState struct {
 	agentRequest
 	settings settingsSnapshot // the settings in force when the request came
 	freezes  *freezeSnapshot  // the freezes in force when the request came
-	ignores  bool             // the session's host has ignored a change that nod made to a call; from this engine's cache
-	managed  bool             // the session has permissions of its own; from this engine's cache
-	later    bool             // a later version of nod has limited the session in a way that this engine does not know; from this engine's cache
+	ignores  bool             // from this engine's cache: the session's host has ignored a change that nod made to a call
+	managed  bool             // from this engine's cache: the session has permissions of its own
+	later    bool             // from this engine's cache: a later version of nod has limited the session in a way that this engine does not know
 	verdict  policy.Verdict   // the verdict of all stages so far
 
 	frozen      *schemas.Freeze // the freeze that denies the request

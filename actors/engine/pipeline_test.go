@@ -58,7 +58,7 @@ func newStageBench(t *testing.T, settings, command string) *stageBench {
 	return b
 }
 
-// runs passes the request through one stage of the pipeline and keeps the verdict.
+// runs sends the request through one stage of the pipeline and keeps the verdict.
 func (b *stageBench) runs(name string) result {
 	b.t.Helper()
 	i := slices.IndexFunc(stages, func(st stage) bool { return st.name == name })
@@ -71,7 +71,7 @@ func (b *stageBench) runs(name string) result {
 	return r
 }
 
-// refuses runs one stage, which must refuse the request with this code.
+// refuses asserts that one stage refuses the request with this code.
 func (b *stageBench) refuses(name string, code schemas.Code) {
 	b.t.Helper()
 	i := slices.IndexFunc(stages, func(st stage) bool { return st.name == name })

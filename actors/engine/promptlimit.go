@@ -37,11 +37,11 @@ func createdAt(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt returns the next event of a question that phones and chats do not show yet: the next check
-// of the question's turn, or the deadline if that is earlier. The time looked is that of the last
-// check. The next check is due when the question has waited about twice as long as at the last check. A
-// further delay of up to half of that time, different for each question, spreads the checks of many
-// questions.
+// releaseAt returns the next event of a question that phones and chats do not show yet: the next
+// check of the question's turn, or the deadline if that is earlier. The parameter looked is the time
+// of the last check. The next check is due when the question has waited about twice as long as at the
+// last check. A further delay of up to half of that time, different for each question, spreads the
+// checks of many questions.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -89,7 +89,7 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 }
 
 // freePlace shows the next question of a session after the question under key has ended or lost its
-// routes. If held is true, phones and chats had not shown that question.
+// routes. The parameter held is true if phones and chats had not shown that question.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {

@@ -45,7 +45,7 @@ type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // keys of questions that have left the line and wait for drop; the value is true if phones and chats did not show the question
+	left  map[string]bool // keys of questions that have left the line and that the method drop must still remove; the value is true if phones and chats did not show the question
 	busy  bool            // a goroutine processes the line, with all questions that leave the line in that time
 	front sync.Mutex
 
@@ -60,9 +60,10 @@ type linePlace struct {
 	shown bool // phones and chats showed the question when its record was last read
 }
 
-// leave removes a question from the line, and shows the next questions, up to limit at a time. If
-// another goroutine is processing the line, leave only records the question, and that goroutine does
-// the work. After an error, the waiting questions are shown when their timers fire.
+// leave removes a question from the line, and shows the next questions, so that at most as many as
+// the parameter limit says are shown at a time. If another goroutine is processing the line, leave
+// only records the question, and that goroutine does the work. After an error, the waiting questions
+// are shown when their timers fire.
 func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil
@@ -117,7 +118,8 @@ func (l *promptLine) end(failed bool) bool {
 	return !l.busy
 }
 
-// advance shows the waiting questions among the first limit questions of the line.
+// advance shows those of the first questions of the line that are still waiting. The parameter limit
+// is the number of first questions.
 func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	defer l.front.Unlock()
@@ -181,8 +183,8 @@ func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, lim
 	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
-// drop removes the questions that have left the line. stale means that another engine had shown a
-// removed question, and may have ended further questions.
+// drop removes the questions that have left the line. The result stale means that another engine had
+// shown a removed question, and may have ended further questions.
 func (l *promptLine) drop() (stale bool) {
 	l.mu.Lock()
 	left := l.left

@@ -303,7 +303,7 @@ func (e *connectors) exactKeys(ctx context.Context, q *schemas.Query) ([]string,
 const someKeys = 20
 
 func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
-	if !seesAll(c.name) { // a carrier must not get grants and people's messages to agents
+	if !seesAll(c.name) { // a session contains grants and people's messages to agents, which a carrier must not see
 		return schemas.Session{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
 	var s schemas.Session

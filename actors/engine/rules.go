@@ -96,10 +96,10 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	return out
 }
 
-// hardenGit changes an allowed call so that git runs no program from its configuration, and leaves out
-// the files with secrets in leavesOut. Unless the settings say otherwise, it does so only on this
-// machine, only if there is such a program or file, and only if the call's host accepts changed inputs.
-// The decision then names what git leaves out.
+// hardenGit changes an allowed call so that git runs no program from its configuration, and leaves
+// out the files with secrets that the parameter leavesOut names. If the settings do not say whether
+// to do so, hardenGit changes only calls on this machine whose hosts accept changed inputs, and only
+// if there is such a program or file. The decision then names what git leaves out.
 func (s *askState) hardenGit(out *rulesResult, local bool, leavesOut []string) {
 	if !s.changesGit(local) {
 		return
@@ -124,8 +124,8 @@ func (s *askState) hardenGit(out *rulesResult, local bool, leavesOut []string) {
 	out.note = strings.Join(notes, "; ")
 }
 
-// changesGit reports whether nod may change the git reads of a call. The field Contain of a request is
-// set if its host accepts changed inputs.
+// changesGit reports whether nod may change the git reads of a call. The field Contain of a request
+// is set if the request's host accepts changed inputs.
 func (s *askState) changesGit(local bool) bool {
 	on := s.settings.settings.Permissions.HardenGit
 	return on != nil && *on || on == nil && local && s.request.Contain != ""

@@ -25,10 +25,10 @@ type settingsSnapshot struct {
 	// escalations are the rules of approvers.escalation, in order.
 	escalations []escalationRule
 	needs       map[string]policy.Access // the access that each tool needs in a managed session, by tool name
-	read        time.Time                // the time at which the last successful reading from the store began
+	read        time.Time                // when the last successful reading from the store began
 }
 
-// stale reports whether the settings are so old that they allow nothing.
+// stale reports whether the settings are so old that this engine may allow nothing by them.
 func (s settingsSnapshot) stale() bool { return time.Since(s.read) >= staleAfter }
 
 // settings holds the newest settings that this engine has read. These settings are in force on
@@ -91,8 +91,9 @@ func (e *base) readSettings(ctx context.Context) error {
 	return err
 }
 
-// refresh reads the settings and the freezes from the store. After a failure the old ones stay in
-// force; once they are older than staleAfter, no rule allows a call, and a person is asked.
+// refresh reads the settings and the freezes from the store. After a failure the old settings and
+// freezes stay in force. If they are older than staleAfter, no rule allows a call, and a person is
+// asked.
 func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()

@@ -158,8 +158,8 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	return held, sources, nil
 }
 
-// restsOn returns all direct and indirect sources of an answer. ok means that the answer and
-// all its sources are in force.
+// restsOn returns all direct and indirect sources of an answer. The result ok means that the answer
+// and all its sources are in force.
 func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
 	if live[s.GrantID] == nil {
 		return nil, false
@@ -196,9 +196,9 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares returns the ids of the grants that contain the permissions perms, and the time at which the
-// first of these grants ends; zero means never. Permissions that nod's owner has set come from no
-// grant. The error is FORBIDDEN if the session lacks a permission.
+// shares returns the ids of the grants that contain the given permissions, and the time at which the
+// first of these grants ends. A zero time means that none of them ends. Permissions that nod's owner
+// has set come from no grant. The error is FORBIDDEN if the session lacks a permission.
 func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
@@ -266,7 +266,8 @@ func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 }
 
 // gate replies to a scheduled task with the permissions that its session lacks. The session gets a
-// notice about these permissions. No person is asked, and the task runs in any case.
+// notice about these permissions. No person is asked. Even if permissions are missing, nod does not
+// stop the task.
 func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schemas.GateReply, error) {
 	agent := c.name
 	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {

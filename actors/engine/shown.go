@@ -55,8 +55,8 @@ func (e *connectors) readShown(ctx context.Context, key string, query *schemas.S
 	return e.changeShown(ctx, key, query, func(*schemas.Shown) (bool, error) { return false, nil })
 }
 
-// changeShown changes the entry under a key by compare-and-set. The function edit gets an empty
-// entry if none is stored; if edit returns false, nothing is stored.
+// changeShown changes the entry under a key by compare-and-set. The function edit gets an empty entry
+// if none is stored. If edit returns false, nothing is stored.
 func (e *connectors) changeShown(ctx context.Context, key string, query *schemas.Shown, edit func(*schemas.Shown) (store bool, err error)) (schemas.Shown, error) {
 	s, revision, err := bus.Change(ctx, e.store.Shown, key, func(s *schemas.Shown, found bool) (bus.Edit, error) {
 		if !found {
@@ -110,7 +110,7 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 				return false, err
 			}
 		}
-		if s.Settled && stored.Revision == 0 && !message && !mayBeThere { // no message was sent, so there is no message to change
+		if s.Settled && stored.Revision == 0 && !message && !mayBeThere { // no message was sent under the claim, so there is no message to change
 			stored.Settled, stored.Revision = true, s.Revision
 		} else {
 			stored.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}

@@ -35,7 +35,7 @@ func ownerOf(g *schemas.StandingAnswer) string {
 
 func standingKey(owner, id string) string { return standingPrefix + owner + "." + id }
 
-// splitStanding splits the key of a standing answer. ok is false for any other key.
+// splitStanding splits the key of a standing answer. The result ok is false for any other key.
 func splitStanding(key string) (owner, id string, ok bool) {
 	rest, ok := strings.CutPrefix(key, standingPrefix)
 	i := strings.LastIndexByte(rest, '.')
@@ -118,7 +118,7 @@ func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change fu
 		if changed = change(&g); !changed {
 			return bus.Edit{}, nil
 		}
-		if g.GrantID != "" { // the outbox may create an answer late, by a decision from before a restore
+		if g.GrantID != "" { // the outbox may create an answer late, because of a decision from before a restore
 			e.endRestored(&g)
 		}
 		*page = schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}

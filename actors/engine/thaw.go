@@ -27,8 +27,9 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	return checkCodeWord(now, word)
 }
 
-// checkCodeWord returns FORBIDDEN if a person has not sent the code word that permissions.confirm sets
-// for the highest risk. If there is no such code word, the person must send none.
+// checkCodeWord returns FORBIDDEN if a person has not sent the code word that permissions.confirm
+// sets for the highest risk. If the settings have no such code word, it returns FORBIDDEN for a
+// person who has sent one.
 func checkCodeWord(s *schemas.Settings, said string) error {
 	c := s.CodeWordFor(schemas.RiskHigh)
 	if c == nil && said != "" {
@@ -59,7 +60,7 @@ func (o *Options) secondDevices(s *schemas.Settings) []schemas.Identity {
 }
 
 // checkThawKept returns an error for settings by which the agents' machine could thaw a freeze that
-// needs a second device. Such settings add another second device, or remove the last one.
+// needs a second device. Such settings add another second device, or remove the last second device.
 func (e *admin) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// callTrace collects the spans of one call of an agent. It hands them over when the reply is ready,
-// because only then is it known whether a record keeps the trace. A call that is not traced has a nil
-// callTrace, whose methods do nothing.
+// callTrace collects the spans of one call of an agent. It passes them to the exporter when the reply
+// is ready, because only then is it known whether a record keeps the trace. A call that is not traced
+// has a nil callTrace, whose methods do nothing.
 type callTrace struct {
 	*base
 	agent string
@@ -76,7 +76,8 @@ func (t *callTrace) now() (at time.Time) {
 	return at
 }
 
-// checked adds the span of the policy check, which began at the time began.
+// checked adds the span of the policy check. The parameter began is the time at which the check
+// began.
 func (t *callTrace) checked(s *askState, began time.Time) {
 	if t == nil {
 		return
@@ -110,8 +111,8 @@ func (t *callTrace) keep() *schemas.Trace {
 	return &kept
 }
 
-// rejoin replaces the call's trace by the trace of the request's existing record. If that record has no
-// trace, the call keeps its own.
+// rejoin replaces the call's trace by the trace of the request's existing record. If that record has
+// no trace, the call keeps its own trace.
 func (t *callTrace) rejoin(rec *schemas.Record) {
 	if t == nil {
 		return
@@ -122,8 +123,8 @@ func (t *callTrace) rejoin(rec *schemas.Record) {
 	t.inNew = false
 }
 
-// end hands over the spans of the call. If no record keeps the trace, it also hands over the request's
-// own span.
+// end passes the spans of the call to the exporter, and also the request's own span if no record
+// keeps the trace.
 func (t *callTrace) end(r *schemas.Request, reply schemas.RequestReply, err error) {
 	if t == nil {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The rule's name in a span has neither the rule's pattern nor the person who made the rule.
+// The rule's name in a span contains neither the rule's pattern nor the name of the person who made
+// the rule.
 func TestASpanNamesARuleWithoutItsPattern(t *testing.T) {
 	for rule, shown := range map[string]string{
 		"allow Bash(rm -rf /home/ann:*)": "allow Bash", "always Bash(npm test) in /app": "always Bash", "deny /etc/shadow": "deny", "": "", "WebFetch": "WebFetch", "mcp__x__y": "mcp__x__y", "Bash(rm -rf /home/ann:*) in /app": "Bash", "@read:/home/ann": "@read", "Bash rm -rf x": "Bash",

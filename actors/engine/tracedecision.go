@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// traceDecided writes the spans that end with the decision about an entry's own request: the wait for a
-// person, the delivery by the outbox at the time told, and the request's own span. The engine that has
-// logged the decision calls traceDecided once for each request.
+// traceDecided writes the spans that end with the decision about an entry's own request: the wait for
+// a person, the delivery by the outbox, and the request's own span. The parameter told is the time of
+// the delivery. The engine that has logged the decision calls traceDecided once for each request.
 func (e *base) traceDecided(entry *bus.Entry, r *schemas.Request, d *schemas.Decision, told time.Time) {
 	rec := &entry.Record
 	if !e.traced(rec) {
@@ -38,8 +38,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// traceDelivery writes the span of a decision's first delivery, which began at the time began. The
-// outbox delivers each decision a second time, and writes a span of that delivery.
+// traceDelivery writes the span of a decision's first delivery. The parameter began is the time at
+// which the delivery began. When the outbox delivers the decision once more, it writes another span.
 func (e *base) traceDelivery(entry *bus.Entry, began time.Time, err error) {
 	if !e.traced(&entry.Record) || !entry.Record.Terminal() {
 		return
@@ -49,7 +49,8 @@ func (e *base) traceDelivery(entry *bus.Entry, began time.Time, err error) {
 	e.Traces.Write(s)
 }
 
-// traceAnswer writes the span of a person's answer, which arrived at the time began.
+// traceAnswer writes the span of a person's answer. The parameter began is the time at which the
+// answer arrived.
 func (e *base) traceAnswer(rec *schemas.Record, began time.Time, connector string, d *schemas.Decision, err error) {
 	if !e.traced(rec) {
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// undoFilter returns a filter for the standing answers that a connector may list and end. An inbox may
-// end all answers, and a carrier those that the person from may undo. A carrier gets FORBIDDEN if this
-// person is no approver.
+// undoFilter returns a filter for the standing answers that a connector may list and end. An inbox
+// may end all answers, and a carrier those that the person in the parameter from may undo. A carrier
+// gets FORBIDDEN if this person is no approver.
 func (e *holdings) undoFilter(ctx context.Context, connector string, from schemas.From) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.IsViewer(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil

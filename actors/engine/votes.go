@@ -140,8 +140,8 @@ func forOption(votes []schemas.Vote, option string) (agreeing []schemas.Vote, pl
 	return agreeing, max(places, 1)
 }
 
-// ofAll returns the decision of several people, with their votes and messages; d is the decision of the
-// last voter.
+// ofAll returns the decision of several people, with their votes and messages. The parameter d is the
+// decision of the last voter.
 func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	all := *d
 	all.Votes, all.Message = withoutMessages(votes), cmp.Or(messagesOf(votes), d.Message)
@@ -153,9 +153,9 @@ func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	return &all
 }
 
-// withoutMessages returns votes without their messages, which are in the decision. The votes keep their
-// logins, because the vote of a person who logged in at an issuer counts only with the login. Votes are
-// counted again before a later call or a container uses them.
+// withoutMessages returns votes without their messages, which are in the decision. The votes keep
+// their logins, because the vote of a person who logged in at an issuer counts only with the login.
+// The votes are counted again before a later call or the start of a contained command relies on them.
 func withoutMessages(votes []schemas.Vote) []schemas.Vote {
 	all := slices.Clone(votes)
 	for i := range all {

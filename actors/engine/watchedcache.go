@@ -98,8 +98,8 @@ func (c *watchedCache[T]) slot(key string) (s *cacheSlot[T], last *reading[T], c
 
 // keep caches the reading r, unless a newer reading is cached, because a server that no longer leads
 // may return an older revision. If r began at least staleAfter later than the cached reading, r
-// replaces the cached reading in any case, because the stream has lost its newest messages. r is
-// current if its key has not changed since r began.
+// replaces even a newer revision, because the stream must have lost its newest messages. r is current
+// if its key has not changed since r began.
 func (c *watchedCache[T]) keep(s *cacheSlot[T], r *reading[T], changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

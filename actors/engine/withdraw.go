@@ -88,8 +88,8 @@ func (e *withdrawals) takeBack(ctx context.Context, question bus.Entry, agent st
 	return ended, err
 }
 
-// replyDecision returns the decision about the request under key; question is the record that
-// decides the request.
+// replyDecision returns the decision about the request under a key. The parameter question is the
+// record that decides the request.
 func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error) {
 	_, id := schemas.SplitKey(key)
 	d := question.Record.Decision

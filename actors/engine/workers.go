@@ -68,7 +68,7 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 		if entry, last, err = e.effects.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
 			return schemas.OK{}, err
 		}
-		if !goesToCarriers(&entry.Record) { // without a working route, the question frees its place on phones for the next question
+		if !goesToCarriers(&entry.Record) { // a question without a working route no longer counts among those that phones show, so the next question takes its place
 			if err := e.effects.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return schemas.OK{}, err
 			}

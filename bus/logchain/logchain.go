@@ -22,8 +22,8 @@ import (
 // than 64 KiB.
 const MaxEntries = 1000
 
-// Line returns the line of a log entry in an exported log, without its line break. Checkpoints cover
-// exactly these bytes.
+// Line returns the line of a log entry in an exported log, without the line break. A checkpoint
+// covers exactly these bytes of each line.
 func Line(sequence uint64, entry []byte) []byte {
 	line := make([]byte, 0, len(entry)+40)
 	line = append(line, `{"sequence":`...)
@@ -67,7 +67,7 @@ func (s Signer) Wipe() {
 	}
 }
 
-// Digests are the digests of consecutive log entries, in one byte slice.
+// Digests has the digests of consecutive log entries, one after another.
 type Digests []byte
 
 // Add appends the digest of an entry.
@@ -79,8 +79,9 @@ func (d *Digests) Add(sequence uint64, entry []byte) {
 // Len returns the number of entries.
 func (d Digests) Len() int { return len(d) / sha256.Size }
 
-// Make returns the log entry of a signed checkpoint. The checkpoint covers the consecutive entries from
-// the sequence first on. previous is the Hash of the previous checkpoint.
+// Make returns the log entry of a signed checkpoint. The checkpoint covers the consecutive entries
+// from the sequence number in the parameter first on. The parameter previous is the Hash of the
+// previous checkpoint.
 func (s Signer) Make(first uint64, entries Digests, previous string, at time.Time) (schemas.LogEntry, error) {
 	e := schemas.LogEntry{Type: schemas.TypeLogEntry, At: at.UTC(), Kind: schemas.LogCheckpoint, Checkpoint: &schemas.Checkpoint{
 		First: first, Last: first + uint64(entries.Len()) - 1, Previous: previous, Lines: base64.StdEncoding.EncodeToString(entries),
@@ -102,7 +103,7 @@ func (s Signer) Make(first uint64, entries Digests, previous string, at time.Tim
 	return e, nil
 }
 
-// hash computes the Hash of the checkpoint in a log entry from the entry's other content.
+// hash computes the Hash of the checkpoint in a log entry from everything else in the entry.
 func hash(e *schemas.LogEntry) string {
 	c := e.Checkpoint
 	sum := sha256.Sum256(fmt.Appendf(nil, "nod.v1.checkpoint\n%d\n%d\n%s\n%s\n%s\n",

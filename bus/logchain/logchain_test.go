@@ -28,7 +28,7 @@ func newKey(t *testing.T) (Signer, string) {
 	return sign, public
 }
 
-// exported is an exported log in which a checkpoint follows every few entries.
+// exported is the text of an exported log in which a checkpoint follows every few entries.
 type exported struct {
 	t        *testing.T
 	sign     Signer
@@ -49,8 +49,8 @@ func (l *exported) happens(n int) {
 	}
 }
 
-// checkpoint adds a checkpoint that does not cover the newest entries, as if they were stored meanwhile.
-// The argument but is the number of these entries.
+// checkpoint adds a checkpoint that leaves out the newest entries, as if they were stored while it
+// was made. The parameter but is the number of entries that it leaves out.
 func (l *exported) checkpoint(but int) {
 	last := len(l.entries) - but
 	var digests Digests
@@ -187,7 +187,8 @@ func TestAChangedLogIsFound(t *testing.T) {
 	}
 }
 
-// A verification finds a change of any single byte, except in the entries after the last checkpoint.
+// A verification finds a change of any single byte, unless the byte is in an entry after the last
+// checkpoint.
 func TestAChangeOfAnyByteIsFound(t *testing.T) {
 	sign, public := newKey(t)
 	l := newLog(t, sign)
@@ -229,7 +230,8 @@ func FuzzVerifierNeverPanics(f *testing.F) {
 	})
 }
 
-// The number of digests in these checkpoints agrees with their range only if the arithmetic overflows.
+// In these checkpoints, the number of digests fits the range of entries only by an arithmetic
+// overflow.
 func TestAForgedRangeIsAFault(t *testing.T) {
 	digest := strings.Repeat("A", 43) + "="
 	for _, c := range []schemas.Checkpoint{

@@ -21,12 +21,12 @@ type Verifier struct {
 	Keys []string
 
 	report   Report
-	last     uint64 // the sequence of the last line
+	last     uint64 // the sequence number in the last line that was added
 	previous string // the Hash of the last checkpoint
 	open     []openLine
 }
 
-// openLine is a line that no checkpoint has covered yet.
+// openLine is a line that no checkpoint has covered so far.
 type openLine struct {
 	sequence uint64
 	digest   [sha256.Size]byte
@@ -87,12 +87,12 @@ func (v *Verifier) Add(line []byte) {
 	v.open = append(v.open, openLine{sequence, sha256.Sum256(line), e.At})
 }
 
-// checkpoint compares the open lines with a checkpoint. A damaged or untrusted checkpoint is a fault, and
-// covers no line.
+// checkpoint compares the open lines with a checkpoint. If the checkpoint is damaged or untrusted,
+// this is a fault, and the checkpoint covers no line.
 func (v *Verifier) checkpoint(sequence uint64, e *schemas.LogEntry) {
 	c := e.Checkpoint
 	digests, err := base64.StdEncoding.DecodeString(c.Lines)
-	n := uint64(len(digests)) / sha256.Size // First and Last give no safe number, because they could overflow in a forged checkpoint
+	n := uint64(len(digests)) / sha256.Size // in a forged checkpoint, a number computed from First and Last could overflow
 	sized := err == nil && n > 0 && n <= MaxEntries && len(digests)%sha256.Size == 0 && c.First <= c.Last && c.Last-c.First == n-1
 	if e.Kind != schemas.LogCheckpoint || !sized || hash(e) != c.Hash {
 		v.fault(sequence, "the checkpoint %d was changed: its hash does not fit its content", sequence)
@@ -120,8 +120,9 @@ func (v *Verifier) checkpoint(sequence uint64, e *schemas.LogEntry) {
 	}
 }
 
-// skip removes the open lines before the first entry that the checkpoint at sequence covers. No valid
-// checkpoint covers these lines.
+// skip removes those open lines that come before the first entry of a checkpoint, and reports them as
+// a fault, because no valid checkpoint covers them. The parameter sequence is the checkpoint's own
+// sequence number.
 func (v *Verifier) skip(sequence, first uint64) {
 	n := 0
 	for n < len(v.open) && v.open[n].sequence < first {
@@ -133,8 +134,8 @@ func (v *Verifier) skip(sequence, first uint64) {
 	v.open = v.open[n:]
 }
 
-// trusts reports whether a checkpoint counts: its signature is valid and by a trusted key, or no key is
-// needed.
+// trusts reports whether a checkpoint counts. It counts if it has a valid signature by a trusted key. If
+// the Verifier has no trusted keys, any valid signature and a missing signature count, too.
 func (v *Verifier) trusts(sequence uint64, c *schemas.Checkpoint) bool {
 	if c.Key == "" && c.Signature == "" && len(v.Keys) == 0 {
 		v.report.Unsigned++
@@ -169,9 +170,9 @@ func (v *Verifier) fault(sequence uint64, format string, args ...any) {
 	}
 }
 
-// Report returns the result for all lines so far. If head is not empty, Report checks that it is the Hash
-// of one of their checkpoints. A caller passes a Hash that it noted earlier, to learn that the log has
-// not lost its end since then.
+// Report returns the result for all lines so far. If head is not empty, Report checks that head is
+// the Hash of one of the checkpoints in these lines. A caller passes a Hash that it noted earlier, to
+// learn whether the log has lost its end since then.
 func (v *Verifier) Report(head string) Report {
 	r := v.report
 	r.Last, r.Open = v.last, len(v.open)

@@ -21,8 +21,9 @@ type AccountJWT struct {
 	JWT       string
 }
 
-// AccountJWTs signs all accounts anew, for servers in operator mode. The accounts list all revoked keys,
-// and those replaced keys whose overlap is over at the time now. The caller holds Lock.
+// AccountJWTs signs all accounts anew, for servers in operator mode. The accounts list all revoked
+// keys, and those replaced keys whose overlap is over at the time in the parameter now. An overlap is
+// the time in which a replaced key is still accepted. The caller holds Lock.
 func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 	if err := k.revokeEarlier(now); err != nil {
 		return nil, err
@@ -58,14 +59,14 @@ func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 }
 
 const (
-	signedName = "signed" // this file contains the second of the last signature
-	// clockPatience is how far this machine's clock may be behind the last signature.
+	signedName = "signed" // this file contains the time of the last signature, to the second
+	// clockPatience is how far this machine's clock may be behind the time of the last signature.
 	clockPatience = 5 * time.Second
 )
 
-// awaitNewSecond waits until the second of the last signature is over. A server keeps the newer of two
-// JWTs of an account, and compares only their seconds. Within one second, a JWT without a revocation
-// could therefore replace a JWT that has the revocation.
+// awaitNewSecond waits until the clock second in which the last signature was made is over. A server
+// keeps the newer of two JWTs of an account, and compares only their seconds. Within one second, a
+// JWT without a revocation could therefore replace a JWT that has the revocation.
 func (o *operator) awaitNewSecond() error {
 	text, err := os.ReadFile(o.path(signedName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +94,8 @@ func (o *operator) noteSigned() error {
 	return nil
 }
 
-// addTokens gives each import of an account a token of the account that exports the subject.
+// addTokens gives each import of an account a token, which the account that exports the subject has
+// signed.
 func (o *operator) addTokens(c *jwt.AccountClaims) error {
 	signers := map[string]nkeys.KeyPair{}
 	for _, i := range c.Imports {
@@ -126,8 +128,8 @@ func (k *Keys) OperatorConfig(accounts []AccountJWT, resolverDir string) string 
 	var b strings.Builder
 	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)
 	fmt.Fprintf(&b, "operator: %s\nsystem_account: %s\n", k.operator.state.Operator, k.operator.state.Accounts[System])
-	// A server keeps the newer of a stored account and its preloaded account, so a restart loses no
-	// revocation.
+	// For each account, a server keeps the newer of the stored version and the version in its
+	// configuration, so a restart loses no revocation.
 	fmt.Fprintf(&b, "resolver: {type: full, dir: %q, allow_delete: false, interval: \"10s\"}\nresolver_preload: {\n", resolverDir)
 	for _, a := range accounts {
 		fmt.Fprintf(&b, "  # %s\n  %s: %s\n", a.Account, a.PublicKey, a.JWT)
@@ -144,7 +146,7 @@ func (a AccountJWT) Name() string { return jwtAccount(a.Account) }
 
 func jwtAccount(a Account) string { return "nod-" + string(a) }
 
-// AccountsOf returns those of the accounts that have this name.
+// AccountsOf returns the accounts that have this name.
 func AccountsOf(accounts []AccountJWT, name Account) []AccountJWT {
 	return slices.DeleteFunc(slices.Clone(accounts), func(a AccountJWT) bool { return a.Account != name })
 }

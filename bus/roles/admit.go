@@ -19,12 +19,12 @@ const AdmitSubject = "$SYS.REQ.USER.AUTH"
 // users that the service makes. XKey encrypts the messages between the servers and the service.
 type Admits struct{ Issuer, XKey string }
 
-// AdmitKeys are the secret halves of the keys in Admits. Whoever has Issuer can make a user with any
-// rights.
+// AdmitKeys are the secret halves of the keys in Admits. A program that has Issuer can make a user
+// with any rights.
 type AdmitKeys struct{ Issuer, XKey nkeys.KeyPair }
 
-// maxControlLine is the greatest length of a CONNECT message, which has the token, for servers that admit
-// agents by tokens. NATS's default of 4 kB is too short for the tokens of some issuers.
+// maxControlLine is the greatest length of a CONNECT message, which contains the token, on servers
+// that admit agents by tokens. NATS's default of 4 kB is too short for the tokens of some issuers.
 const maxControlLine = 16 << 10
 
 // AdmitWithin is how long a server waits for the token service before it refuses a client. After 2 s the
@@ -41,9 +41,10 @@ func tokenService() Permissions {
 	return Permissions{Subscribe: []string{AdmitSubject}, Responses: true}
 }
 
-// callout returns the part of the configuration that makes a server ask the token service about clients
-// without a key. It returns nothing if the service has no key. Users with keys never depend on the
-// service: a server would ask about such a user only if allowed_accounts named the user's account.
+// callout returns the part of the configuration that makes a server ask the token service about
+// clients without a key. It returns nothing if the service has no key. Users with keys never depend
+// on the service, because a server would ask about such a user only if allowed_accounts named the
+// user's account.
 func (c Config) callout() string {
 	var keys []string
 	var admits Admits
@@ -68,7 +69,7 @@ authorization {
 `, maxControlLine, AdmitWithin.Seconds(), admits.Issuer, admits.XKey, Tokens, Tokens, quoteAll(keys))
 }
 
-// TokenServices returns those of the users that are token services.
+// TokenServices returns those users that are token services.
 func TokenServices(users []User) (services []User) {
 	for _, u := range users {
 		if u.ID.Role == TokenService {
@@ -102,8 +103,9 @@ func (k *Keys) addAdmitting(id ID) error {
 	return nil
 }
 
-// removeAdmitting removes the AdmitKeys of the token service. It runs before the removal of the key with
-// which the service connects: if the removal is killed, the remaining keys are refused as a whole.
+// removeAdmitting removes the AdmitKeys of the token service. It runs before the key with which the
+// service connects is removed. If the process is killed in between, the keys that remain are
+// refused as incomplete.
 func (k *Keys) removeAdmitting(id ID) error {
 	if id.Role != TokenService {
 		return nil

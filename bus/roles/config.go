@@ -25,8 +25,8 @@ type Config struct {
 	// Users are the users that may connect, each with its key. Without users the server
 	// requires no keys and has one account.
 	Users []User
-	// Admitting are those users of the token service that the server asks about clients without a key. If
-	// they change, the server must start again.
+	// Admitting lists the token services that the server asks about clients without a key. If they
+	// change, the server must start again.
 	Admitting []User
 	// StoreDir is the directory of the streams. If it is empty, the operator configures JetStream in the
 	// file that includes this text.

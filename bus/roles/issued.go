@@ -22,8 +22,8 @@ const (
 	revokedDir = "revoked"
 )
 
-// ForOperator makes k a directory of keys for servers in operator mode, and makes the operator. It does
-// nothing if k is one already, and fails if the directory has plain nkeys.
+// ForOperator makes k a directory of keys for servers in operator mode, and makes the operator. It
+// does nothing if k is such a directory already, and fails if the directory has plain nkeys.
 func (k *Keys) ForOperator() error {
 	if k.operator != nil {
 		return nil
@@ -53,9 +53,10 @@ func (k *Keys) ForOperator() error {
 // Operator reports whether the keys are for servers in operator mode.
 func (k *Keys) Operator() bool { return k.operator != nil }
 
-// Lock waits until no other command changes the keys for servers in operator mode. Without Lock, a
-// command could send servers an account without the revocation of another command. Lock also makes the
-// signing keys of roles that this version of nod has added. For plain nkeys, Lock does nothing.
+// Lock waits until no other command changes the keys for servers in operator mode, and then keeps
+// other commands from changing them. Without Lock, a command could send servers an account without
+// the revocation of another command. Lock also makes the signing keys of roles that this version of
+// nod has added. For plain nkeys, Lock does nothing.
 func (k *Keys) Lock() (unlock func(), err error) {
 	if k.operator == nil {
 		return func() {}, nil
@@ -92,7 +93,7 @@ func (o *operator) noted(dir string, u User) string {
 	return filepath.Join(o.dir, dir, u.String()+"."+u.PublicKey)
 }
 
-// users returns the users in the directory dir, which is issued or revoked.
+// users returns the users in one of the two directories, issued or revoked.
 func (o *operator) users(dir string) (users []User, err error) {
 	entries, err := os.ReadDir(o.path(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +136,7 @@ func (k *Keys) Elsewhere() ([]User, error) {
 	return slices.DeleteFunc(issued, func(u User) bool { return slices.Contains(here, u) }), nil
 }
 
-// issued returns the users of id that servers in operator mode accept.
+// issued returns the users with this ID that servers in operator mode accept.
 func (k *Keys) issued(id ID) (users []User, err error) {
 	all, err := k.Issued()
 	for _, u := range all {
@@ -146,7 +147,7 @@ func (k *Keys) issued(id ID) (users []User, err error) {
 	return users, err
 }
 
-// revokeIssued notes that all users of id are revoked. Their key files are removed afterwards.
+// revokeIssued notes that all users with this ID are revoked. Their key files are removed afterwards.
 func (k *Keys) revokeIssued(id ID) (revoked bool, err error) {
 	if k.operator == nil {
 		return false, nil
@@ -180,7 +181,8 @@ func (o *operator) revoke(u User) error {
 	return nil
 }
 
-// revokeEarlier notes that a replaced key is revoked if its overlap is over at the time now.
+// revokeEarlier notes that a replaced key is revoked if its overlap is over at the time in the
+// parameter now.
 func (k *Keys) revokeEarlier(now time.Time) error {
 	earlier, err := k.earlier()
 	if err != nil {

@@ -19,8 +19,8 @@ func (p Permissions) JWT() jwt.Permissions {
 	return permissions
 }
 
-// permission returns rights to subjects. For an empty allow list it denies every subject, because a
-// server takes a missing allow list for "everything".
+// permission returns rights to subjects. If the list of allowed subjects is empty, it denies every
+// subject, because a server takes a missing list for "everything".
 func permission(allow, deny []string) jwt.Permission {
 	if len(allow) == 0 {
 		deny = []string{">"}
@@ -46,8 +46,8 @@ const (
 	sharesOfEdge  = "shares-edge"
 )
 
-// In a template, the server replaces ownName by the name in a user's JWT. A tag of the JWT would not do,
-// because tags have no upper-case letters.
+// In a template, ownName stands for the name in a user's JWT, which the server puts in its place. A
+// tag of the JWT would not do, because tags have no upper-case letters.
 const ownName = "{{name()}}"
 
 // ClaimsUpdate is the subject on which servers in operator mode receive accounts.
@@ -86,13 +86,13 @@ func signers() []signer {
 		signer{pushSigner, System, Permissions{Publish: []string{ClaimsUpdate}, Subscribe: []string{PushInbox + ".>"}}.JWT()})
 }
 
-// longerForConnectors are the subjects that result if a connector's name has dots. Without their denial,
-// an acknowledgement could name the consumer of another stream.
+// longerForConnectors are the subjects that result if a connector's name has dots. The templates deny
+// them, because otherwise an acknowledgement could name the consumer of another stream.
 var longerForConnectors = []string{
 	"$JS.ACK.permission_prompts.*.*.*.*.*.*.>", "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*.>", "_NOD.consumer_info.*.>",
 }
 
-// reservedConnectors returns the subjects of those names that no connector with workers may have.
+// reservedConnectors returns the subjects that contain a connector's name that no worker may have.
 func reservedConnectors() (subjects []string) {
 	for _, name := range []string{Terminal, Web, ObserverName} {
 		subjects = append(subjects, "nod.v1.*."+name, "nod.v1.*."+name+".>")
@@ -100,7 +100,7 @@ func reservedConnectors() (subjects []string) {
 	return subjects
 }
 
-// signer returns the name of the key that signs the users of id.
+// signer returns the name of the key that signs the users with this ID.
 func (id ID) signer() string {
 	if id.Role == Agent || id.Role == CarrierConnector {
 		return string(id.Role)
@@ -108,7 +108,8 @@ func (id ID) signer() string {
 	return id.String()
 }
 
-// jwtName returns the name in a JWT of id. The rights of an agent or a connector depend on this name.
+// jwtName returns the name in a JWT for this ID. The rights of an agent or a connector depend on this
+// name.
 func (id ID) jwtName() string {
 	if id.Role == Agent || id.Role == CarrierConnector {
 		return id.Name
@@ -123,11 +124,12 @@ func accountNames() []Account { return []Account{System, Store, Edge, Observe} }
 // revoked key stays refused for ever.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// claims returns the content of an account's JWT. The tokens of the account's imports are still missing.
+// claims returns the content of an account's JWT. The result still lacks the tokens of the account's
+// imports.
 func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	c := jwt.NewAccountClaims(s.Accounts[a])
 	c.Name = jwtAccount(a)
-	c.DefaultPermissions = Permissions{}.JWT() // the rights of a user that no signer has signed
+	c.DefaultPermissions = Permissions{}.JWT() // the rights of a user that no signing key of a role has signed
 	for _, sign := range signers() {
 		if sign.account == a {
 			scope := jwt.NewUserScope()
@@ -164,8 +166,9 @@ func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	return c
 }
 
-// within reports whether other is an export of the same account with a wider subject. A JWT may not have
-// both exports. The narrower imports still work, because their tokens name their own subjects.
+// within reports whether the other export is of the same account and has a wider subject. The JWT of
+// an account must not have both exports. Without the narrower export, imports of its subject still
+// work, because their tokens name that subject.
 func (s share) within(other share) bool {
 	return s.from == other.from && s.stream == other.stream && s.subject != other.subject &&
 		jwt.Subject(s.subject).IsContainedIn(jwt.Subject(other.subject))

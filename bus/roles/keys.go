@@ -49,7 +49,7 @@ func OpenKeys(dataDir string) (*Keys, error) {
 }
 
 // exposed reports whether other users have rights to a file. On Windows, files have no mode bits, and
-// exposed returns false. The protection of the user profile must then suffice.
+// exposed returns false. There, the protection of the user profile must suffice.
 func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
@@ -57,7 +57,7 @@ func exposed(info fs.FileInfo) bool {
 // Dir returns the directory of the keys.
 func (k *Keys) Dir() string { return k.dir }
 
-// Path returns the path of the key file of id. The file may be missing.
+// Path returns the path of the key file for this ID. The file may be missing.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+k.suffix()) }
 
 func (k *Keys) suffix() string {
@@ -67,7 +67,7 @@ func (k *Keys) suffix() string {
 	return keySuffix
 }
 
-// Add makes a key for id. If id already has a key, Add keeps that key and returns fs.ErrExist.
+// Add makes a key for this ID. If there is such a key already, Add keeps it and returns fs.ErrExist.
 func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
@@ -106,11 +106,11 @@ func (k *Keys) newKey(id ID) ([]byte, error) {
 		return k.operator.issue(id, pair)
 	}
 	seed, err := pair.Seed()
-	return slices.Concat(seed, []byte("\n")), err // a copy, because Wipe overwrites seed
+	return slices.Concat(seed, []byte("\n")), err // a copy, because Wipe overwrites the original
 }
 
-// Put stores a key that was made on another machine. If id has a different key, Put keeps that key and
-// returns an error.
+// Put stores a key that was made on another machine. If this ID already has a different key, Put
+// keeps that key and returns an error.
 func (k *Keys) Put(id ID, seed string) error {
 	if err := id.Check(); err != nil {
 		return err
@@ -135,8 +135,8 @@ func (k *Keys) Put(id ID, seed string) error {
 	return nil
 }
 
-// Ensure makes missing keys. It fails if an existing key is unusable. An issued key whose file is kept
-// elsewhere is not missing.
+// Ensure makes missing keys. It fails if an existing key is unusable. It does not make a key that was
+// issued and whose file is now kept elsewhere.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {
 		_, err := k.User(id)
@@ -159,8 +159,8 @@ func (k *Keys) Ensure(ids ...ID) error {
 	return nil
 }
 
-// User returns the public half of the key of id. It refuses a key file that is missing (fs.ErrNotExist),
-// damaged, or readable by others.
+// User returns the public half of the key for this ID. It refuses a key file that is missing
+// (fs.ErrNotExist), damaged, or readable by others.
 func (k *Keys) User(id ID) (User, error) {
 	path := k.Path(id)
 	info, err := os.Stat(path)
@@ -207,7 +207,7 @@ func publicKey(seed []byte) (string, error) {
 }
 
 // Users returns the users of all current keys in the directory, sorted by name. It fails if a key is
-// unusable. Otherwise the fault would show only when the user of that key connects.
+// unusable. Otherwise the fault would be noticed only when the user of that key connects.
 func (k *Keys) Users() ([]User, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {
@@ -217,7 +217,7 @@ func (k *Keys) Users() ([]User, error) {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), k.suffix())
 		if !ok {
-			continue // a temporary file, or one that is not nod's
+			continue // a temporary file, or another file that is not nod's
 		}
 		id, err := ParseID(name)
 		if err != nil {
@@ -232,8 +232,9 @@ func (k *Keys) Users() ([]User, error) {
 	return users, nil
 }
 
-// WriteNew writes a new file that only its owner can read, completely or not at all. If the file exists,
-// the error is fs.ErrExist. WriteNew uses a link because, unlike a rename, a link never replaces a file.
+// WriteNew writes a new file that only its owner can read. The file is written completely or not at
+// all. If the file exists, the error is fs.ErrExist. WriteNew uses a link because, unlike a rename, a
+// link never replaces a file.
 func WriteNew(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp gives its files the mode 0600
 	if err != nil {

@@ -9,12 +9,13 @@ import (
 // ObserverName stands for the connector's name in an observer's queries. No connector may have this name.
 const ObserverName = schemas.ConnectorObserver
 
-// WatchSubject begins the subjects in EDGE on which engines receive an observer's request to follow the
-// bucket of records; a consumer's name and its filter follow. A request to UnwatchSubject ends the watch.
+// WatchSubject is the beginning of the subjects in EDGE on which engines receive an observer's
+// request to follow the bucket of records. The rest of such a subject is a consumer's name and
+// filter. A request to UnwatchSubject ends the watch.
 //
 // The request is JetStream's own request for a consumer, and its body names the subject to which the
-// server delivers. It goes to an engine and not to the server: with a subject of STORE in the body, an
-// observer could write into the stores.
+// server delivers. It goes to an engine and not to the server, because with a subject of STORE in the
+// body an observer could make the server write into the stores.
 const (
 	WatchSubject   = "_NOD.watch."
 	UnwatchSubject = "_NOD.unwatch."
@@ -36,7 +37,8 @@ var observedStreams = []string{
 func ObservedStreams() []string { return slices.Clone(observedStreams) }
 
 // observed is a request to JetStream that an observer may send, and the subject to which the account
-// OBSERVE maps it. The n-th * of each of the two subjects stands for the same token.
+// OBSERVE maps it. The first * stands for the same token in both subjects, and so does each further
+// *.
 type observed struct{ request, mapped string }
 
 // observedRequests lists the observer's requests to JetStream that reach STORE. All of them only read.
@@ -58,15 +60,16 @@ func observedRequests() []observed {
 	return requests
 }
 
-// watchMappings map an observer's requests about consumers of the records to subjects of the engines. The
-// subject of a request for a consumer ends in the consumer's filter, which the request's body repeats.
+// watchMappings map an observer's requests about consumers of the records to subjects on which
+// engines listen. The subject of a request for a consumer ends in the consumer's filter, which the
+// request's body repeats.
 var watchMappings = []observed{
 	{"$JS.API.CONSUMER.CREATE." + RecordsBucket + ".>", WatchSubject + ">"},
 	{"$JS.API.CONSUMER.DELETE." + RecordsBucket + ".*", UnwatchSubject + "*"},
 }
 
-// discoveryVerbs are the requests to NATS micro services. Each of them can end in the name of a service,
-// or in the name and an id.
+// discoveryVerbs are the requests to NATS micro services. The subject of each can end in the name of
+// a service, or in the name and the id of an instance.
 var discoveryVerbs = []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"}
 
 func discoverySubjects() (subjects []string) {

@@ -16,11 +16,12 @@ import (
 
 const operatorDir = "operator"
 
-// operator is the part of a key directory that signs for servers in operator mode. It has the keys of a
-// NATS operator and of the operator's accounts. A key directory has either an operator or plain nkeys.
+// operator is the part of a key directory that signs for servers in operator mode. It has the seeds
+// of a NATS operator and of the signing keys of the operator's accounts. A key directory has either
+// an operator or plain nkeys.
 //
-// Each seed has its own file, which may be kept elsewhere until the seed has to sign. The accounts' own
-// seeds are not kept at all, because they could sign users with any rights.
+// Each seed has its own file, which may be kept elsewhere until the seed has to sign. The accounts'
+// own seeds are not kept at all, because they could sign users with any rights.
 type operator struct {
 	dir   string
 	state operatorState
@@ -134,7 +135,7 @@ func (o *operator) complete() error {
 	return o.ensurePush()
 }
 
-// newAccount returns the public key of a new account. The account's seed is not kept.
+// newAccount returns the public key of a new account. It does not keep the account's seed.
 func newAccount() (string, error) {
 	pair, err := nkeys.CreateAccount()
 	if err != nil {
@@ -144,7 +145,7 @@ func newAccount() (string, error) {
 	return pair.PublicKey()
 }
 
-// ensureSeed returns the public key of the seed with this name. It makes a missing seed.
+// ensureSeed returns the public key of the seed with this name, and makes the seed if it is missing.
 func (o *operator) ensureSeed(name string, create func() (nkeys.KeyPair, error)) (public string, err error) {
 	if err := writeSeed(o.path(name+keySuffix), create); err != nil {
 		return "", fmt.Errorf("make the key %s: %w", name, err)
@@ -181,7 +182,7 @@ func (o *operator) seed(name string) (nkeys.KeyPair, error) {
 	return pair, nil
 }
 
-// newOperator returns the JWT of a new operator. By this JWT, servers accept only accounts that the key
+// newOperator returns the JWT of a new operator. It makes servers accept only accounts that the key
 // accounts.nk has signed.
 func (o *operator) newOperator() (string, error) {
 	own, err := o.ensureSeed(operatorSeed, nkeys.CreateOperator)

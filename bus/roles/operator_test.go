@@ -23,7 +23,7 @@ func openOperator(t *testing.T, dir string) *roles.Keys {
 	return keys
 }
 
-// revocations returns the revoked public keys that the account of id lists.
+// revocations returns the public keys that the account of this ID lists as revoked.
 func revocations(t *testing.T, keys *roles.Keys, id roles.ID, now time.Time) jwt.RevocationList {
 	t.Helper()
 	accounts, err := keys.AccountJWTs(now)
@@ -127,8 +127,8 @@ func TestTheOperatorsTextsHoldNoSecret(t *testing.T) {
 	require.Greater(t, seeds, 20)
 }
 
-// Servers accept every user that a signing key has signed. The directory can therefore revoke a key whose
-// file was moved. Until then, it makes no second key with the same name.
+// Servers accept every user that a signing key has signed. A key whose file was moved must therefore
+// be revocable. Before its revocation, no second key with the same name is made.
 func TestAKeyIsRevokedWhereverItIs(t *testing.T) {
 	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
@@ -195,7 +195,7 @@ func TestNoTwoSignaturesAreOfOneSecond(t *testing.T) {
 	requireOneLine(t, err, "set the clock")
 }
 
-// Each seed may be kept elsewhere. Everything that the missing seed need not sign still works.
+// Each seed may be kept elsewhere. Commands that need no signature by the missing seed still work.
 func TestSeedsMayBeKeptElsewhere(t *testing.T) {
 	t.Parallel() // each signing waits for the next second
 	dir := t.TempDir()
@@ -247,8 +247,8 @@ func TestDamagedUsersAreRefused(t *testing.T) {
 	}
 }
 
-// Servers in operator mode know no token service. The directory therefore makes no key for a token
-// service, which would only seem to work.
+// Servers in operator mode know no token service. Keys therefore makes no key for a token service,
+// because such a key would only seem to work.
 func TestAnOperatorDirectoryHasNoTokenService(t *testing.T) {
 	dir := t.TempDir()
 	keys := openOperator(t, dir)

@@ -13,8 +13,8 @@ type Permissions struct {
 	All         bool
 	Publish     []string
 	DenyPublish []string // subjects that are refused even if Publish allows them
-	// A pattern in Subscribe must not end in "*". The server matches the ">" of a subscription
-	// as one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
+	// A pattern in Subscribe must not end in "*". The server checks the ">" of a subscription as if it
+	// were one token, so the pattern "_INBOX.*" would allow a subscription to "_INBOX.>".
 	Subscribe []string
 	// Responses lets the user reply once to each message that it receives, on any reply subject and
 	// within two minutes. No deny rule limits these replies. Responses is therefore only for users to
@@ -22,7 +22,7 @@ type Permissions struct {
 	Responses bool
 }
 
-// Permissions returns all rights of id.
+// Permissions returns all rights of the user with this ID.
 func (id ID) Permissions() Permissions {
 	p := rights(id)
 	if !p.All {
@@ -56,8 +56,8 @@ func rights(id ID) Permissions {
 	}
 }
 
-// These are the subjects to which each role may send requests, without "nod.v1.". Each has a verb, then %
-// for the role's own name, and * for each further token.
+// These are the subjects to which each role may send requests, without the prefix "nod.v1.". Each
+// subject is a verb, then % for the role's own name, and * for each further token.
 var (
 	agentVerbs  = schemas.Rights(schemas.Agents)
 	inboxVerbs  = schemas.Rights(schemas.Viewers)
@@ -96,13 +96,13 @@ func inbox(name string) Permissions {
 
 // worker returns the rights of a worker: to take prompts from its connector's consumer in the account
 // STORE, and to answer in the connector's name. It may also revoke a grant for a person; the engine
-// checks whether that person may. Each pattern of acknowledgements has a fixed number of tokens. If it
-// had not, an acknowledgement of another form could name another connector's consumer.
+// checks whether that person may. Each pattern for acknowledgements has a fixed number of tokens,
+// because an acknowledgement of another length could name another connector's consumer.
 func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
 			"$JS.API.CONSUMER.MSG.NEXT.permission_prompts."+name,
-			"_NOD.consumer_info."+name, // the subject to which $JS.API.CONSUMER.INFO.permission_prompts.<name> is mapped
+			"_NOD.consumer_info."+name, // the subject to which the account maps $JS.API.CONSUMER.INFO.permission_prompts.<name>
 			"$JS.ACK.permission_prompts."+name+".*.*.*.*.*",
 			"$JS.ACK.*.*.permission_prompts."+name+".*.*.*.*.>"),
 		Subscribe: discovery("nod-connector-" + name),
@@ -119,11 +119,12 @@ func discovery(service string) []string {
 	return subjects
 }
 
-// engine returns the rights of an engine in the account EDGE. An engine receives all requests, and asks
-// other engines for their statistics. It may not publish requests or answers: otherwise a client could
-// name such a subject as its reply subject, and the engine's reply would count as a request. It may not
-// use JetStream, because prompts are queued in the account STORE. It may reply to ImportedReplies,
-// because observers' requests come from another account.
+// engine returns the rights of an engine in the account EDGE. An engine receives all requests, and
+// asks other engines for their statistics. It has no right to publish requests or answers, because a
+// client could name such a subject as its reply subject, and the engine's reply would then count as a
+// request or an answer. It has no right to use JetStream, and needs none, because prompts are queued
+// in the account STORE. It may reply to subjects that begin with ImportedReplies, because observers'
+// requests come from another account.
 func engine() Permissions {
 	heard := append(discovery("nod-engine"), WatchSubject+">", UnwatchSubject+">")
 	for _, verb := range schemas.Verbs() {
@@ -136,8 +137,8 @@ func engine() Permissions {
 }
 
 // engineStore returns the rights of an engine in the account STORE: to write the stores, to queue
-// prompts, and to append to the log without the right to purge it. It may not publish fired timers
-// (nod.v1.due), which only the server publishes.
+// prompts, and to append to the log without the right to purge it. It has no right to publish fired
+// timers (nod.v1.due), because only the server publishes them.
 func engineStore() Permissions {
 	return Permissions{
 		Publish: []string{
@@ -151,8 +152,9 @@ func engineStore() Permissions {
 	}
 }
 
-// owner returns the rights of nod's owner in the account EDGE: to manage and query in any connector's
-// name, to answer as the terminal, to query the services, and to receive nod's messages.
+// owner returns the rights of nod's owner in the account EDGE: to send management calls and queries
+// in any connector's name, to answer as the terminal, to query the services, and to receive nod's
+// messages.
 func owner() Permissions {
 	return Permissions{
 		Publish:   append(append(verbs(ownerVerbs, "*"), verbs(inboxVerbs, Terminal)...), "$SRV.>"),
@@ -164,10 +166,10 @@ func owner() Permissions {
 // imports from EDGE. Only observers' requests have such reply subjects.
 const ImportedReplies = "_R_."
 
-// OwnReply reports whether reply is in the inbox of a role that may send requests to subject. An engine
-// replies only to such inboxes. An engine's rights alone do not ensure this, because they must allow
-// decisions: a request could name another agent's decision subject as its reply subject, and the engine
-// would publish there.
+// OwnReply reports whether a reply subject is in the inbox of a role that may send requests to the
+// given subject. An engine replies only to such inboxes. The engine's rights alone do not ensure
+// this, because they must allow the engine to publish decisions. A request could therefore name
+// another agent's decision subject as its reply subject, and the engine would publish there.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {

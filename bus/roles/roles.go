@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Account is one of the server's accounts. A user can use subjects of another account only through
-// imports.
+// Account is one of the server's accounts. A user can use subjects of another account only through an
+// import.
 type Account string
 
 const (
@@ -35,8 +35,8 @@ const (
 // Role is the purpose of a key.
 type Role string
 
-// The roles of keys. Inbox connectors (terminal, web) query and show all pending requests. Workers, with
-// the role CarrierConnector, take prompts from a queue.
+// The roles of keys. Inbox connectors (terminal, web) query and show all pending requests. The role
+// of workers is CarrierConnector; they take prompts from a queue.
 const (
 	Owner            Role = "owner"
 	OwnerStore       Role = "owner-store"
@@ -81,7 +81,7 @@ func ConnectorID(name string) ID {
 	return ID{Role: CarrierConnector, Name: name}
 }
 
-// String returns the name of the key's file without its suffix, for example "owner", "terminal",
+// String returns the name of the key's file without the suffix, for example "owner", "terminal",
 // "agent-local" or "connector-telegram".
 func (id ID) String() string {
 	switch id.Role {
@@ -107,8 +107,8 @@ func ParseID(s string) (ID, error) {
 	return id, id.Check()
 }
 
-// Check returns a one-line error if id is not valid, for example because its role does not allow its
-// name.
+// Check returns a one-line error if the ID is not valid, for example because the role does not allow
+// the name.
 func (id ID) Check() error {
 	switch id.Role {
 	case Owner, OwnerStore, Engine, EngineStore, Observer, TokenService:
@@ -133,7 +133,7 @@ func (id ID) Check() error {
 	return nil
 }
 
-// Account returns the account to which the user of id belongs.
+// Account returns the account to which the user with this ID belongs.
 func (id ID) Account() Account {
 	switch id.Role {
 	case OwnerStore, EngineStore:
@@ -147,9 +147,9 @@ func (id ID) Account() Account {
 	}
 }
 
-// InboxPrefix returns the only prefix under which id may receive replies. It is for
-// nats.CustomInboxPrefix. All prefixes begin with "_INBOX.", on which engines may publish. Engines do not
-// use allow_responses, because no deny rule limits that right.
+// InboxPrefix returns the only prefix under which the user with this ID may receive replies. It is
+// for nats.CustomInboxPrefix. All prefixes begin with "_INBOX.", on which engines may publish.
+// Engines do not use allow_responses, because no deny rule limits that right.
 func (id ID) InboxPrefix() string {
 	switch id.Role {
 	case Inbox, CarrierConnector:
@@ -166,6 +166,6 @@ func (id ID) InboxPrefix() string {
 type User struct {
 	ID
 	PublicKey string
-	Until     time.Time // when a replaced key ends; zero for the current key
-	Admits    Admits    // zero for all roles except TokenService
+	Until     time.Time // when the server stops accepting a replaced key; zero for the current key
+	Admits    Admits    // the public halves of the token service's AdmitKeys; zero for all other roles
 }

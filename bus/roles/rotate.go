@@ -14,18 +14,18 @@ import (
 )
 
 // untilMark is in the name of the file that notes a replaced key: the key file's name, untilMark, the
-// second at which the replaced key ends, and the last characters of its public half. The file contains
-// the public half. The seed is gone.
+// second at which the replaced key ends, and the last characters of its public half. The file
+// contains the public half of the replaced key, whose seed is gone.
 const untilMark = ".until-"
 
-// Rotate replaces the key of id by a new key. Servers accept the old key too, until the overlap has
-// passed. If Rotate is killed, either the old key still works, or the new key is complete.
+// Rotate replaces the key of this ID by a new key. Until the overlap has passed, servers accept both
+// keys. If Rotate is killed, either the old key still works, or the new key is stored completely.
 func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, err error) {
 	old, err := k.User(id)
 	if err != nil {
 		return User{}, time.Time{}, err
 	}
-	if id.Role == TokenService { // the keys cannot overlap, because a server knows only one issuer of users
+	if id.Role == TokenService { // the two keys cannot overlap, because a server knows only one issuer of users
 		return User{}, time.Time{}, fmt.Errorf("the keys of %s cannot overlap: nod keys revoke %s, then nod keys add %s", id, id, id)
 	}
 	content, err := k.newKey(id)
@@ -33,9 +33,9 @@ func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, er
 		return User{}, time.Time{}, fmt.Errorf("make a key for %s: %w", id, err)
 	}
 	until = time.Now().Add(overlap).Truncate(time.Second)
-	// The old key is noted first. A server that reads the directory before the replacement accepts the
-	// old key as the current one. The note stays after the overlap, because the log has signatures by the
-	// old key.
+	// Rotate first notes the old key, and then replaces it. A server that reads the directory in between
+	// accepts the old key as the current key. The note stays after the overlap, because the log has
+	// signatures by the old key.
 	note := k.Path(id) + untilMark + strconv.FormatInt(until.Unix(), 10) + "-" + old.PublicKey[len(old.PublicKey)-8:]
 	if err := WriteNew(note, []byte(old.PublicKey+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return User{}, time.Time{}, fmt.Errorf("note the earlier key of %s: %w", id, err)
@@ -47,8 +47,9 @@ func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, er
 	return u, until, err
 }
 
-// Revoke removes the key of id, and the replaced keys of id that are still accepted, one after another.
-// If Revoke is killed, it must be called again. The error is fs.ErrNotExist if id had no key.
+// Revoke removes the key of this ID and then, one after another, the replaced keys that are still
+// accepted. If Revoke is killed, it must be called again. The error is fs.ErrNotExist if the ID had
+// no key.
 func (k *Keys) Revoke(id ID) error {
 	earlier, err := k.earlier()
 	if err != nil {
@@ -108,8 +109,8 @@ func (k *Keys) earlier() (all []earlierKey, err error) {
 	return all, nil
 }
 
-// Earlier returns the users of replaced keys whose overlap is not over at the time now. It leaves out a
-// damaged note, because the new key works without it.
+// Earlier returns the users of replaced keys whose overlap is not over at the time in the parameter
+// now. It ignores a damaged note about a replaced key, because the new key works without the note.
 func (k *Keys) Earlier(now time.Time) (users []User, err error) {
 	earlier, err := k.earlier()
 	for _, e := range earlier {
@@ -120,7 +121,7 @@ func (k *Keys) Earlier(now time.Time) (users []User, err error) {
 	return users, err
 }
 
-// Replaced returns the public halves of all replaced keys of id.
+// Replaced returns the public halves of all replaced keys of this ID.
 func (k *Keys) Replaced(id ID) (public []string, err error) {
 	earlier, err := k.earlier()
 	for _, e := range earlier {
@@ -137,8 +138,8 @@ func (e earlierKey) public() (key string, ok bool) {
 	return key, err == nil && nkeys.IsValidPublicUserKey(key)
 }
 
-// replace replaces a file, which only its owner can read. After a kill or a power cut, the file has the
-// old content or the new content.
+// replace replaces a file that only its owner can read. Even after a kill or a power cut, the file
+// has either the old content or the new content.
 func replace(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// RotateSigner replaces the signing key of a role, such as "agent", whose seed was stolen. It signs anew
-// those users of the role whose key files are here, and returns the others. Once servers have the new
-// accounts, they refuse everything that the old key has signed. If RotateSigner is killed, it must be
-// called again. The caller holds Lock.
+// RotateSigner replaces the signing key of a role, such as "agent", whose seed was stolen. It signs
+// anew those users of the role whose key files are in this directory, and returns the other users of
+// the role. Once servers have the new accounts, they refuse everything that the old key has signed.
+// If RotateSigner is killed, it must be called again. The caller holds Lock.
 func (k *Keys) RotateSigner(name string) (elsewhere []User, err error) {
 	o := k.operator
 	if o == nil {

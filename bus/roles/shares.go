@@ -7,15 +7,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// share is a subject whose messages pass from one account to another: an export of the first and an
-// import of the second. Nothing else passes between accounts. The server delivers a reply through an
-// import in the importing account, so no reply subject can direct a reply to a subject of STORE.
+// share is a subject that two accounts share. The account in the field from exports it, and the
+// account in the field to imports it. Nothing else passes between accounts. The server delivers the
+// reply to an imported request in the importing account, so no reply subject can direct a reply to a
+// subject of STORE.
 type share struct {
 	from, to Account
-	stream   bool   // true for messages, which pass into the account to; false for requests, which pass into the account from
-	subject  string // the subject in the account from
-	local    string // the subject in the account to; empty if it is the same
-	replies  bool   // a request may have several replies
+	stream   bool   // true for messages, which pass from the exporting to the importing account; false for requests, which pass the other way
+	subject  string // the subject in the exporting account
+	local    string // the subject in the importing account; empty if it is the same
+	replies  bool   // whether a request may have several replies
 }
 
 // kind returns the share's kind in the words of a server's configuration.
@@ -26,8 +27,8 @@ func (s share) kind() string {
 	return "service"
 }
 
-// shares lists all that passes between accounts. EDGE imports from STORE. OBSERVE imports from STORE and
-// EDGE.
+// shares lists everything that passes between accounts. EDGE imports from STORE. OBSERVE imports from
+// STORE and EDGE.
 func shares() []share {
 	all := []share{
 		{from: Store, to: Edge, subject: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*", replies: true},
@@ -54,9 +55,10 @@ func shares() []share {
 
 // mappings lists the subjects that an account maps to other subjects.
 //
-// In an account without JetStream, the server itself answers $JS.API requests with an error, and imports
-// do not get them. Mappings to other subjects avoid this. The server maps a subject before it checks
-// rights, so rights name the mapped subjects.
+// In an account without JetStream, the server itself answers $JS.API requests with an error, and
+// imports do not get them. If the account maps such a subject to another subject, the import gets the
+// request. The server maps a subject before it checks rights, so rights name the subject after the
+// mapping.
 func mappings(a Account) []observed {
 	switch a {
 	case Edge:

@@ -12,8 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Metrics counts the entries that an engine adds to the log. The sum over all engines counts each event
-// once, because all events of nod are in the log, and only one engine adds each entry.
+// Metrics counts the entries that an engine adds to the log. The sum of the counts of all engines
+// counts each event once, because all events of nod are in the log, and only one engine adds each
+// entry.
 type Metrics struct {
 	registry   *prometheus.Registry
 	asked      *prometheus.CounterVec
@@ -23,14 +24,15 @@ type Metrics struct {
 	checkpoint prometheus.Gauge
 
 	mu    sync.Mutex
-	rules map[string]bool // the values of the label rule
+	rules map[string]bool // the values that the label "rule" has had
 }
 
-// maxRules bounds the values of the label rule, because agents may be able to write rules into their
-// project's settings. All further rules count as "other".
+// maxRules bounds the number of values of the label rule, because agents may be able to write rules
+// into their project's settings. All further rules count as "other".
 const maxRules = 500
 
-// waitBuckets are in seconds. The shortest ones show answers that came too fast for reading.
+// waitBuckets are the bounds, in seconds, of the histogram of waiting times. The shortest of them
+// show answers that came too fast for a person to have read the request.
 var waitBuckets = []float64{1, 2, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 
 // New returns the metrics of an engine of this version.
@@ -78,7 +80,7 @@ func (m *Metrics) Logged(e *schemas.LogEntry) {
 
 func (m *Metrics) decision(e *schemas.LogEntry) {
 	agent, by, channel := e.Agent, e.Actor, ""
-	if e.Decision != nil { // an entry with a decision is about a request that was decided at once, so its actor is the agent
+	if e.Decision != nil { // an entry with a whole decision is about a request that was decided at once, so the entry's actor is the agent
 		agent, by = e.Actor, string(e.Decision.By.Kind)
 	}
 	if _, at, found := strings.Cut(by, "@"); found {
@@ -93,7 +95,8 @@ func (m *Metrics) decision(e *schemas.LogEntry) {
 	}
 }
 
-// boundedRule returns rule, or "other" if maxRules different rules have been counted.
+// boundedRule returns the given rule, or "other" if the rule is new and maxRules different rules have
+// been counted.
 func (m *Metrics) boundedRule(rule string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +107,7 @@ func (m *Metrics) boundedRule(rule string) string {
 	return rule
 }
 
-// ruleLabel returns a rule without the parts that differ for each request, because each value
+// ruleLabel returns a rule without the parts that differ for each request, because each further value
 // of a label costs memory.
 func ruleLabel(rule string) string {
 	for _, start := range []string{"approval of ", "denied by ", "frozen by "} {

@@ -25,8 +25,8 @@ const (
 	// pendingEvery is the shortest time between two counts of the pending questions, because the server
 	// lists all of them for a count.
 	pendingEvery = 15 * time.Second
-	// maxScrapes bounds the concurrent requests for metrics. Further requests get 503, because
-	// otherwise a web page could start many counts of the pending questions at once.
+	// maxScrapes bounds the concurrent requests for metrics. Further requests get 503. Otherwise a web
+	// page could make the server count the pending questions many times at once.
 	maxScrapes = 4
 )
 
@@ -52,7 +52,7 @@ type Server struct {
 	pendingAt time.Time
 }
 
-// Serve listens on addr. Until Running is called, GET /readyz replies 503.
+// Serve starts a Server that listens on an address. Until Running is called, GET /readyz replies 503.
 func Serve(m *Metrics, addr string, log *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -76,7 +76,8 @@ func Serve(m *Metrics, addr string, log *slog.Logger) (*Server, error) {
 }
 
 // guard refuses requests whose host name is not a loopback name, if the server listens on a loopback
-// address. Otherwise a web page could make its own name resolve to this machine, and read the metrics.
+// address. Otherwise a web page could make its own host name resolve to this machine, and read the
+// metrics.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -94,7 +95,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 // Addr returns the address on which the server listens.
 func (s *Server) Addr() string { return s.addr }
 
-// Running tells the server that the engine e runs. A nil e means that the engine stops.
+// Running tells the server that the engine e runs. If e is nil, the engine stops.
 func (s *Server) Running(e Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 	if n, err := c.countPending(engine); err == nil {
 		to <- prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, n)
-	} else { // no value is better than an old value
+	} else { // to show no value is better than to show an old value
 		c.log.Info("metrics: pending questions were not counted", "error", err)
 	}
 }

@@ -34,7 +34,8 @@ func (e slowEngine) Pending(ctx context.Context) (int, error) {
 	}
 }
 
-// Many requests at once, such as those of a web page, start only a few counts of the pending questions.
+// If a web page sends many requests at once, only a few of them make the server count the pending
+// questions.
 func TestManyRequestsStartFewCounts(t *testing.T) {
 	t.Parallel()
 	s, err := metrics.Serve(metrics.New("1"), "127.0.0.1:0", slog.New(slog.DiscardHandler))

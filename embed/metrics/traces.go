@@ -2,8 +2,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Spans counts the spans of an exporter by their fate. It also counts the requests that were not traced
-// because their agent had sent too many.
+// Spans counts the spans of an exporter by what became of them. It also counts the requests that were
+// not traced because their agent had sent too many.
 type Spans struct{ Exported, Dropped, Failed, Limited uint64 }
 
 // Traces adds the counts of spans to the metrics. The function read returns these counts.

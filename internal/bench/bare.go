@@ -14,13 +14,13 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// payload is about as large as a record.
+// payload is about as long as a record.
 var payload = []byte(strings.Repeat("x", 700))
 
 // replyWithin is the time limit of one hop.
 const replyWithin = 30 * time.Second
 
-// Bare does the work of nod with callbacks on bare NATS, but checks nothing. It has an engine that
+// Bare does the work of nod on bare NATS with callbacks, but checks nothing. It has an engine that
 // stores requests with their timers, decisions and log entries, an agent, and an approver who allows
 // every request that is shown.
 type Bare struct {
@@ -29,13 +29,13 @@ type Bare struct {
 	agent  *nats.Conn
 	conns  []*nats.Conn
 	ids    atomic.Int64
-	first  string // differs in each Bare, so that no id is used twice on the same stores
+	first  string // a number that differs in each Bare, so that no id is used twice on the same stores
 	closed atomic.Bool
 	fail   func(error)
 }
 
-// StartBare connects to the server at url and creates missing stores. fail is called with the errors of
-// callbacks. The caller must Close the result.
+// StartBare connects to a server and creates missing stores. The function fail is called with the
+// errors of callbacks. The caller must Close the result.
 func StartBare(ctx context.Context, url string, fail func(error)) (*Bare, error) {
 	b := &Bare{fail: fail, first: bus.NewID()}
 	if err := b.start(ctx, url); err != nil {
@@ -78,7 +78,8 @@ func (b *Bare) start(ctx context.Context, url string) error {
 	)
 }
 
-// The method on runs handle for each message, in a new goroutine.
+// The method on subscribes to a subject, and runs the function handle for each message, in a new
+// goroutine.
 func (b *Bare) on(nc *nats.Conn, subject string, handle func(m *nats.Msg, id string) error) error {
 	_, err := nc.Subscribe(subject, func(m *nats.Msg) {
 		go func() {
@@ -135,7 +136,7 @@ func (b *Bare) answer(m *nats.Msg, id string) error {
 	return b.note("decided." + id)
 }
 
-// note sends a log entry without waiting until the entry is stored.
+// note sends a log entry and does not wait until the entry is stored.
 func (b *Bare) note(id string) error {
 	_, err := b.js.PublishMsgAsync(&nats.Msg{Subject: "bare.log", Data: payload[:300]}, jetstream.WithMsgID(id))
 	return err
@@ -217,8 +218,8 @@ func (b *Bare) Person(ctx context.Context, _ string) error {
 	}
 }
 
-// PersonSync does the work of Person, but waits with SubscribeSync, as NATS's own examples do.
-// SubscribeSync allocates a queue for 65,536 messages, which is half a megabyte.
+// PersonSync does the work of Person, but waits with SubscribeSync, as the examples in NATS's own
+// documentation do. SubscribeSync allocates a queue for 65,536 messages, which is half a megabyte.
 func (b *Bare) PersonSync(ctx context.Context, _ string) error {
 	id := b.id()
 	sub, err := b.agent.SubscribeSync("bare.decision." + id)
@@ -242,7 +243,7 @@ func (b *Bare) Submit(ctx context.Context, _ string) error {
 	return err
 }
 
-// Writes makes only the durable writes of one request.
+// Writes makes the durable writes that one request needs, and does nothing else.
 func (b *Bare) Writes(context.Context, string) error {
 	id := b.id()
 	revision, err := b.store(id)

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Disk is the time of a synced write of 700 bytes to the end of a file.
+// Disk has the times that it takes to write 700 bytes to the end of a file and to sync them.
 type Disk struct {
 	Median time.Duration `json:"median_ns"`
-	Worst  time.Duration `json:"p99_ns"` // 99 of 100 syncs are faster
+	Worst  time.Duration `json:"p99_ns"` // 99 of 100 writes are at least as fast
 }
 
-// syncs is the number of syncs that are measured for a Disk.
+// syncs is the number of writes that are measured for a Disk.
 const syncs = 300
 
 func measureDisk(ctx context.Context, dir string) (Disk, error) {

@@ -14,7 +14,7 @@ import (
 // Work sends one request in a session, and returns once the decision has arrived.
 type Work func(ctx context.Context, session string) error
 
-// Cost is the time and the processor time that requests took.
+// Cost is the time and the processor time of some requests.
 type Cost struct {
 	Each time.Duration // the median time of a request
 	Rate float64       // requests per second
@@ -42,7 +42,7 @@ func AtOnce(ctx context.Context, w Work, sessions, n int) (Cost, error) {
 }
 
 // atOnce sends n requests in all, from several callers at the same time. The function session returns
-// the session id of a caller's request.
+// the id of the session in which a caller sends a request.
 func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, request int) string) (Cost, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -74,7 +74,7 @@ func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, re
 }
 
 // untilIdle waits, for a few seconds at most, until the work that follows decisions is done, such as
-// writing log entries. Otherwise the next measurement would include this work.
+// writing log entries. Without this wait, the next measurement would include this work.
 func untilIdle() {
 	const window = 50 * time.Millisecond
 	for range 100 {

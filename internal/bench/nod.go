@@ -18,11 +18,12 @@ import (
 // Settings name one approver, who answers at the terminal.
 const Settings = `{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`
 
-// patient begins the names of sessions whose requests the approver leaves pending.
+// Session names that begin with patient are those of sessions whose requests the approver leaves
+// pending.
 const patient = "patient-"
 
-// Nod is a running nod with an agent, and an approver who allows every request once it is
-// shown.
+// Nod is a running nod with an agent, and with an approver who allows every request that is shown,
+// once.
 type Nod struct {
 	nod             *embed.Nod
 	agent, terminal *bus.Conn
@@ -31,18 +32,18 @@ type Nod struct {
 	system          *actors.System
 	viewer          *connector.Viewer
 	calls           atomic.Int64
-	first           string // differs in each Nod, so that no input is used twice on the same stores
+	first           string // a number that differs in each Nod, so that no input is used twice on the same stores
 	closed          atomic.Bool
 	fail            func(error)
 }
 
-// StartNod starts a nod, an agent and an approver. fail is called with the errors of the
+// StartNod starts a nod, an agent and an approver. The function fail is called with the errors of the
 // approver. The caller must Close the result.
 func StartNod(ctx context.Context, o embed.Options, fail func(error)) (*Nod, error) {
 	return startNod(ctx, o, fail, true)
 }
 
-// startNod does the work of StartNod, but starts the approver only if answers is true.
+// startNod does the work of StartNod, but starts the approver only if the parameter answers is true.
 func startNod(ctx context.Context, o embed.Options, fail func(error), answers bool) (*Nod, error) {
 	n := &Nod{fail: fail, first: bus.NewID()}
 	o.Settings = []byte(Settings)
@@ -101,8 +102,8 @@ func (n *Nod) forPerson(session string) schemas.Request {
 	return Request(session, "Frobnicate", details, schemas.ActionOther)
 }
 
-// Ask sends a request, which must be allowed by a decider of the kind by. Any other outcome is an
-// error.
+// Ask sends a request that must be allowed. The parameter by is the kind of party, such as a person,
+// that must allow it. Any other outcome is an error.
 func (n *Nod) Ask(ctx context.Context, q schemas.Request, by schemas.ByKind) error {
 	d, err := n.asker.Ask(ctx, q)
 	if err == nil && (d.Outcome != schemas.Allowed || d.By.Kind != by) {
@@ -130,7 +131,8 @@ func (n *Nod) Submit(ctx context.Context, session string) error {
 	return err
 }
 
-// personWithoutViewer does the work of Person on a nod without a viewer. It answers the request itself.
+// personWithoutViewer does the work of Person on a nod without a viewer, so it answers the request
+// itself.
 func (n *Nod) personWithoutViewer(ctx context.Context, session string) error {
 	r, err := n.asker.Submit(ctx, n.forPerson(session))
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// heap returns the bytes of the live objects in this process.
+// heap returns how many bytes the live objects of this process have.
 func heap() float64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first collection frees objects with finalizers, such as connections
+	runtime.GC() // the first collection runs finalizers, such as those of connections, and the second frees their objects
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
 }
@@ -45,8 +45,8 @@ func (r *run) pages(ctx context.Context, n int) error {
 	return nil
 }
 
-// freeze measures how many requests per second a freeze denies, until none of n pending requests is
-// left.
+// freeze measures how many pending requests a freeze denies per second. It measures until none of n
+// pending requests is left.
 func (r *run) freeze(ctx context.Context, n int) error {
 	r.Progress(fmt.Sprintf("a freeze of %s pending", thousands(n)))
 	began := time.Now()

@@ -22,10 +22,10 @@ type Report struct {
 	Measured []Row     `json:"measured"`
 }
 
-// Row compares nod with the callbacks on bare NATS in one measurement. Ratio is nod's value divided by
-// the value of bare NATS; both Ratio and Bare are 0 if bare NATS has no such work. Unit is "µs", "s",
-// "/s" or "B" (bytes of live objects). The processor times are those of all roles together, in µs per
-// request; they are 0 if they were not measured.
+// Row compares nod with the callbacks on bare NATS in one measurement. Ratio is nod's value divided
+// by the value of bare NATS. If bare NATS has no such work, both Ratio and Bare are 0. Unit is "µs",
+// "s", "/s" or "B" (bytes of live objects). The processor times are in µs per request, for the agent,
+// the engine, the approver and the server together. They are 0 if they were not measured.
 type Row struct {
 	Name    string  `json:"name"`
 	Unit    string  `json:"unit"`
@@ -38,7 +38,8 @@ type Row struct {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-// eachRow compares the times of one request, and rateRow compares the requests per second.
+// eachRow compares the times that one request takes, and rateRow compares the numbers of requests per
+// second.
 func eachRow(name string, nod, bare Cost) Row {
 	return Row{name, "µs", float64(nod.Each) / float64(bare.Each), micros(nod.Each), micros(bare.Each), micros(nod.CPU), micros(bare.CPU)}
 }
@@ -116,7 +117,7 @@ func (m *Row) quantity(n float64) string {
 	case "B":
 		return fmt.Sprintf("%.1f MB", n/1e6)
 	}
-	if n >= 10_000 { // the unit is µs
+	if n >= 10_000 { // the value is in µs
 		return fmt.Sprintf("%.0f ms", n/1e3)
 	}
 	return fmt.Sprintf("%.0f %s", n, m.Unit)

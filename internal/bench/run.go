@@ -16,13 +16,13 @@ import (
 
 // Options configure Run.
 type Options struct {
-	Dir      string // the directory in which Run makes and removes a temporary directory for the stores
-	Quick    bool   // fewer requests, one round, and at most 1,000 pending requests
+	Dir      string // the directory in which Run makes a temporary directory for the stores, which it removes at the end
+	Quick    bool   // whether to measure fewer requests in one round, and at most 1,000 pending requests
 	Version  string // nod's version
 	Progress func(step string)
 }
 
-// size contains the numbers of rounds and requests of each measurement.
+// size has the numbers of rounds and of requests of each measurement.
 type size struct {
 	rounds   int   // the rounds of which each result is the median
 	one      int   // the number of requests that are sent one after another
@@ -38,8 +38,9 @@ func (o *Options) size() size {
 	return size{5, 100, 3000, []int{64, 1000}, []int{10_000, 100_000}}
 }
 
-// Run measures two sides in turns: nod with group sync, and callbacks on bare NATS with a server that
-// syncs each write. When ctx ends, it stops and returns ctx's error.
+// Run measures two sides in turns. One side is nod with a server in SyncGroup. The other side is
+// callbacks on bare NATS with a server that syncs each write. When ctx ends, it stops and returns
+// ctx's error.
 func Run(ctx context.Context, o Options) (Report, error) { return measure(ctx, o, o.size()) }
 
 func measure(ctx context.Context, o Options, s size) (Report, error) {
@@ -100,7 +101,8 @@ func (r *run) all(ctx context.Context) (err error) {
 // fail ends the run with an error from background work.
 func (r *run) fail(err error) { r.cancel(err) }
 
-// start starts nod and bare NATS. If answers is true, nod's approver answers the shown requests.
+// start starts nod and bare NATS. If the parameter answers is true, nod's approver answers the
+// requests that are shown.
 func (r *run) start(ctx context.Context, answers bool) (err error) {
 	if err := r.startBare(ctx); err != nil {
 		return err
@@ -170,8 +172,8 @@ func (r *run) decisions(ctx context.Context) error {
 	return nil
 }
 
-// inTurns measures nod and bare NATS in turns, so that a change in the machine's speed affects both. It
-// discards the first measurement of each.
+// inTurns measures nod and bare NATS in turns, so that a change in the machine's speed affects both.
+// It discards the first measurement of each side.
 func (r *run) inTurns(nod, bare Work, measure func(Work) (Cost, error)) (Cost, Cost, error) {
 	var costs [2][]Cost
 	for round := range r.size.rounds + 1 {
@@ -189,14 +191,14 @@ func (r *run) inTurns(nod, bare Work, measure func(Work) (Cost, error)) (Cost, C
 	return medianCost(costs[0]), medianCost(costs[1]), nil
 }
 
-// submitters is the number of sessions that send requests at the same time.
+// submitters is the number of sessions that send requests at the same time to make pending requests.
 const submitters = 64
 
 // perSession is the number of pending requests of a session. It is below nod's limit of 4,096.
 const perSession = 1000
 
-// pending submits further requests, as many as more says, until n are pending. It then measures a
-// person's decision.
+// pending measures a person's decision while n requests are pending. Before that, it submits the
+// missing requests, whose number is the parameter more.
 func (r *run) pending(ctx context.Context, n, more int) error {
 	r.Progress(fmt.Sprintf("%s pending requests are submitted", thousands(n)))
 	session := func(_, i int) string { return strconv.Itoa((n - more + i) / perSession) }
@@ -218,9 +220,10 @@ func (r *run) pending(ctx context.Context, n, more int) error {
 	return nil
 }
 
-// restart measures, with n pending requests, the time from the start of each side to a person's first
-// decision. At that start, nod's approver does not read the pending requests. restart then measures
-// lists of these requests, their memory and, at the end, a freeze.
+// restart measures, with n pending requests, how long each side takes from its start to a person's
+// first decision. For this measurement, nod's approver does not read the pending requests. After it,
+// restart measures listings of the pending requests and the memory that the requests take. With the
+// largest n, it also measures a freeze.
 func (r *run) restart(ctx context.Context, n int) error {
 	r.Progress(fmt.Sprintf("restart with %s pending", thousands(n)))
 	if err := r.stop(); err != nil {

@@ -44,7 +44,7 @@ func TestAReportHasEveryMeasure(t *testing.T) {
 	assert.Equal(t, 4, alone, "measures without a counterpart on bare NATS")
 	assert.Positive(t, report.Disk.Median)
 	assert.GreaterOrEqual(t, report.Disk.Worst, report.Disk.Median)
-	assert.Len(t, steps, len(names)) // the disk is a step without a row, and the freeze is one step with two rows
+	assert.Len(t, steps, len(names)) // the disk is a step without a row, and the freeze is one step with two rows, so the numbers are equal
 	assertEmpty(t, dir)
 
 	data, err := json.Marshal(report)
@@ -74,7 +74,7 @@ func TestAnErrorOfTheApproverEndsTheRun(t *testing.T) {
 	r.cancel = cancel
 	require.NoError(t, r.start(ctx, true))
 	defer func() { require.NoError(t, r.stop()) }()
-	r.nod.allow("bench", "no-such-request", "") // nod refuses this answer
+	r.nod.allow("bench", "no-such-request", "") // nod refuses this answer, so the work fails
 	_, err := AtOnce(ctx, r.bare.Person, 2, 1000)
 	var e *schemas.Error
 	require.ErrorAs(t, err, &e)

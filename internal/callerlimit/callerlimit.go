@@ -20,8 +20,9 @@ type Limits struct {
 	rest    *rate.Limiter
 }
 
-// New returns limits that allow each caller burst calls at once, and then perSecond calls a second. At
-// most the given number of callers (most) have separate limits; all further callers share one limit.
+// New returns limits that allow each caller burst calls at once, and then perSecond calls a second.
+// The parameter most is the greatest number of callers that have separate limits. All further callers
+// share one limit.
 func New(perSecond rate.Limit, burst, most int) *Limits {
 	l := &Limits{most: most, callers: map[string]*rate.Limiter{}}
 	l.Reset(perSecond, burst)
@@ -33,7 +34,7 @@ func (l *Limits) Allow(caller string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known := l.callers[caller]
-	if !known && len(l.callers) >= l.most { // drops idle callers; they lose nothing, because a new caller has the same allowance
+	if !known && len(l.callers) >= l.most { // drops idle callers, which lose nothing, because a new caller has the same allowance
 		maps.DeleteFunc(l.callers, func(_ string, r *rate.Limiter) bool { return r.Tokens() >= float64(l.burst) })
 	}
 	switch {

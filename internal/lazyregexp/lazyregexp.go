@@ -11,7 +11,8 @@ import (
 // are those of regexp.Regexp, and are safe for concurrent use.
 type Regexp func() *regexp.Regexp
 
-// New returns the regular expression for expr. Its first use panics if expr is invalid.
+// New returns the regular expression with the given text. If the text is invalid, the first use of
+// the expression panics.
 func New(expr string) Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
@@ -25,22 +26,23 @@ func (r Regexp) FindString(s string) string { return r().FindString(s) }
 // FindStringSubmatch returns the leftmost match in s, and its groups.
 func (r Regexp) FindStringSubmatch(s string) []string { return r().FindStringSubmatch(s) }
 
-// FindAllString returns at most n matches in s; all if n is negative.
+// FindAllString returns the matches in s, at most n of them. If n is negative, it returns all.
 func (r Regexp) FindAllString(s string, n int) []string { return r().FindAllString(s, n) }
 
-// FindAllStringSubmatch returns at most n matches in s with their groups; all if n is negative.
+// FindAllStringSubmatch returns the matches in s with their groups, at most n of them. If n is
+// negative, it returns all.
 func (r Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r().FindAllStringSubmatch(s, n)
 }
 
-// ReplaceAllString returns s with each match replaced by to.
+// ReplaceAllString returns s with each match replaced by the template to.
 func (r Regexp) ReplaceAllString(s, to string) string { return r().ReplaceAllString(s, to) }
 
 // Match reports whether the expression matches a part of b.
 func (r Regexp) Match(b []byte) bool { return r().Match(b) }
 
-// ReplaceAllLiteralString returns s with each match replaced by the text to, without expanding
-// $.
+// ReplaceAllLiteralString returns s with each match replaced by the text in the parameter to. It does
+// not expand $ in this text.
 func (r Regexp) ReplaceAllLiteralString(s, to string) string {
 	return r().ReplaceAllLiteralString(s, to)
 }

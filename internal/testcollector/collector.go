@@ -1,4 +1,4 @@
-// Package testcollector is an OpenTelemetry collector for tests. It takes spans by OTLP over HTTP,
+// Package testcollector is an OpenTelemetry collector for tests. It receives spans by OTLP over HTTP,
 // decodes them with OpenTelemetry's own messages, and refuses every message that breaks the
 // specification.
 package testcollector
@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Span is a span as the collector has received it.
+// Span is a span in the form in which the collector has received it.
 type Span struct {
 	Trace, ID, Parent string
 	Name              string
@@ -57,7 +57,7 @@ func Start(t *testing.T) *Collector {
 	return c
 }
 
-// ServeHTTP takes one ExportTraceServiceRequest.
+// ServeHTTP handles one message with spans, an ExportTraceServiceRequest.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err == nil && (r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf") {
@@ -105,8 +105,8 @@ func read(message *collectorpb.ExportTraceServiceRequest) (all []Span, err error
 	return all, nil
 }
 
-// known returns an error if a message, or a message inside it, has a field that OpenTelemetry does not
-// know.
+// known returns an error if a message, or any message inside it, has a field that is not in
+// OpenTelemetry's definition.
 func known(m protoreflect.Message) (err error) {
 	if len(m.GetUnknown()) > 0 {
 		return fmt.Errorf("%s has unknown fields", m.Descriptor().FullName())

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Free returns n free ports. Until t ends, no other test gets them. The kernel does not give them to
-// another program, because they are below the range from which it assigns ports.
+// Free returns n free ports. Until t ends, no other test gets them. The kernel does not give these
+// ports to another program, because they are below the range from which it assigns ports.
 func Free(t *testing.T, n int) []int {
 	r, err := Reserve(n)
 	require.NoError(t, err)
@@ -20,10 +20,10 @@ func Free(t *testing.T, n int) []int {
 	return r.Ports
 }
 
-// Reservation keeps ports from other tests, even in other processes.
+// Reservation keeps ports from other tests, even from tests in other processes.
 type Reservation struct {
 	Ports []int
-	held  []net.PacketConn // one UDP socket for each port, which leaves the port free for a TCP server
+	held  []net.PacketConn // one UDP socket for each port; it leaves the port free for a TCP server
 }
 
 // Reserve reserves n ports as Free does, but without a test. The ports are reserved until Release or
@@ -67,5 +67,5 @@ func (r *Reservation) Release() error {
 	return errors.Join(errs...)
 }
 
-// Address returns a free address of this machine, as HOST:PORT.
+// Address returns an address of this machine with a free port, as HOST:PORT.
 func Address(t *testing.T) string { return fmt.Sprint("127.0.0.1:", Free(t, 1)[0]) }

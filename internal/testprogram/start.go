@@ -15,8 +15,9 @@ func Start(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// starter returns a channel to a thread that runs the functions sent to it. The thread runs as long as
-// the tests, because the kernel kills a program when the thread that started it ends.
+// starter returns a channel. A thread runs the functions that are sent to this channel. The thread
+// lives as long as the tests, because the kernel kills a program when the thread that started it
+// ends.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {

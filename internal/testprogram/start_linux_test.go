@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asStarter is an environment variable. If it is set, this test program starts a program that would run
-// for an hour, and prints its process id.
+// asStarter is an environment variable. If it is set, this test program starts another program, which
+// would run for an hour, and prints the process id of that program.
 const asStarter = "NOD_TEST_STARTS"
 
 func TestAStartedProgramEndsWithTheTests(t *testing.T) {
@@ -31,7 +31,7 @@ func TestAStartedProgramEndsWithTheTests(t *testing.T) {
 	require.NoError(t, tests.Start())
 	var pid int
 	for lines := bufio.NewScanner(out); pid == 0 && lines.Scan(); {
-		_, _ = fmt.Sscanf(lines.Text(), "started %d", &pid) // other lines are not about the program
+		_, _ = fmt.Sscanf(lines.Text(), "started %d", &pid) // other lines do not have the process id
 	}
 	require.NotZero(t, pid)
 	require.NoError(t, syscall.Kill(pid, 0), "the program runs")
@@ -40,7 +40,8 @@ func TestAStartedProgramEndsWithTheTests(t *testing.T) {
 	require.Eventually(t, func() bool { return ended(pid) }, 30*time.Second, 10*time.Millisecond)
 }
 
-// ended reports whether a process is gone, or has died and waits for its new parent to collect it.
+// ended reports whether a process is gone. A process also counts as gone if it has died and waits for
+// its parent to collect its status.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

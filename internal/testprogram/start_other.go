@@ -4,5 +4,6 @@ package testprogram
 
 import "syscall"
 
-// endsWithTests changes nothing, because on this operating system a program may outlive the tests.
+// endsWithTests changes nothing, because this operating system has no such means, and a program may
+// outlive the tests.
 func endsWithTests(attributes *syscall.SysProcAttr) *syscall.SysProcAttr { return attributes }

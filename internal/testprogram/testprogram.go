@@ -18,15 +18,15 @@ import (
 )
 
 // Build compiles a Go package with the given flags, and writes the program to path. It uses go run,
-// which keeps the linked program in the build cache, unlike go build. The option -exec cp copies the
-// program instead of running it. A lock lets only the first of several test processes link the program,
-// and the others wait for it.
+// because go run, unlike go build, keeps the linked program in the build cache. The option -exec cp
+// copies the program instead of running it. A lock lets only the first of several test processes link
+// the program, and the others wait for it.
 func Build(pkg, path string, flags ...string) error {
 	lock := flock.New(filepath.Join(os.TempDir(), fmt.Sprintf("nod-test-build-%d.lock", os.Getuid())))
 	if err := lock.Lock(); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Path(), err)
 	}
-	defer lock.Close() // the end of the process also ends the lock
+	defer lock.Close() // when the process ends, the kernel releases the lock
 	args := append(append([]string{"run", "-exec", "cp"}, flags...), pkg, path)
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A test can run a script or a copy as soon as Write or Copy returns, even if other goroutines forked
-// at the same time.
+// A test can run a script or a copy as soon as Write or Copy returns, even if other goroutines start
+// programs at the same time.
 func TestProgramsCanBeRunWhileOthersFork(t *testing.T) {
 	dir := t.TempDir()
 	program, err := exec.LookPath("true")

@@ -10,12 +10,12 @@ import (
 // finder replaces one kind of secret. In each match of its expression, the secret is the group named
 // "secret".
 type finder struct {
-	// hints are lower-case texts. A text that contains none of them has no match. If there are no hints,
-	// a text without a long word (see hasLongWord) has no match.
+	// hints are lower-case texts. If a text contains none of them, the expression has no match in it. A
+	// finder without hints has no match in a text without a long word (see hasLongWord).
 	hints []string
 	expr  lazyregexp.Regexp
-	// keep returns true for a match that is no secret. If keep is nil, every match is a secret. literal
-	// means that the shell expands no variables in the match.
+	// keep returns true for a match that is no secret. If keep is nil, every match is a secret. The
+	// argument literal means that the shell expands no variables in the match.
 	keep func(secret string, literal bool) bool
 }
 
@@ -36,7 +36,8 @@ var privateKeys = finder{
 	expr:  lazyregexp.New(`(?P<secret>-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$))`),
 }
 
-// finders are applied one after another. A finder sees the marks that earlier finders have set.
+// finders are applied one after another. A finder gets the text with the marks of the earlier
+// finders.
 var finders = []finder{
 	{expr: lazyregexp.New(`(?:^|[^A-Za-z0-9])(?:bot)?(?P<secret>` + strings.Join(tokens, "|") + `)`)},
 	{hints: []string{"slack.com", "discord", "webhook.office.com"},
@@ -65,14 +66,14 @@ var finders = []finder{
 
 // tokens are expressions for the tokens of well-known services.
 var tokens = []string{
-	`gh[pousr]_[A-Za-z0-9]{20,}`, `github_pat_\w{20,}`, `gl(?:pat|dt|rt|ptt|ft|soat|cbt|imt|agent)-[\w-]{16,}`, // source code hosts
-	`(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}`, `AIza[\w-]{30,}`, `ya29\.[\w.-]{20,}`, `GOCSPX-[\w-]{20,}`, // clouds
-	`xox[abeoprs]-[\w-]{10,}`, `xapp-[\w-]{10,}`, `\d{8,10}:[\w-]{35}`, `[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}`, // chats
-	`sk-[\w-]{20,}`, `hf_[A-Za-z0-9]{20,}`, `r8_[A-Za-z0-9]{20,}`, `gsk_[A-Za-z0-9]{20,}`, `xai-[\w-]{20,}`, `pplx-[\w-]{20,}`, // models
-	`[sr]k_(?:live|test)_[A-Za-z0-9]{10,}`, `whsec_[\w+/=-]{16,}`, `sq0[a-z]{3}-[\w-]{20,}`, // payments, signed webhooks
-	`npm_[A-Za-z0-9]{30,}`, `pypi-[\w-]{16,}`, `dckr_(?:pat|oat)_[\w-]{16,}`, `rubygems_[a-f0-9]{20,}`, `oy2[a-z0-9]{40,}`, // registries of packages
-	`do[opr]_v1_[a-f0-9]{32,}`, `fo1_[\w-]{20,}`, `HRKU-[\w-]{20,}`, `dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{20,}`, `hv[sbr]\.[\w-]{20,}`, `[\w-]{14}\.atlasv1\.[\w-]{40,}`, `pul-[a-f0-9]{32,}`, `sbp_[a-f0-9]{20,}`, `pscale_\w+_[\w.-]{20,}`, // hosting
-	`SG\.[\w-]{16,}\.[\w-]{16,}`, `(?:SK|AC)[0-9a-f]{32}`, `shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}`, `AT[AC]TT3[\w=-]{20,}`, `lin_(?:api|oauth)_\w{20,}`, `(?:secret|ntn)_[A-Za-z0-9]{30,}`, `PMAK-[\w-]{20,}`, `sntry[su]_[\w=+/-]{20,}`, `NRAK-[A-Z0-9]{20,}`, `gl(?:sa|c)_[\w+/=]{20,}`, `dapi[a-f0-9]{32}`, `figd_[\w-]{20,}`, `tskey-[\w-]{10,}`, // other services
+	`gh[pousr]_[A-Za-z0-9]{20,}`, `github_pat_\w{20,}`, `gl(?:pat|dt|rt|ptt|ft|soat|cbt|imt|agent)-[\w-]{16,}`, // tokens of hosts of source code
+	`(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}`, `AIza[\w-]{30,}`, `ya29\.[\w.-]{20,}`, `GOCSPX-[\w-]{20,}`, // tokens of clouds
+	`xox[abeoprs]-[\w-]{10,}`, `xapp-[\w-]{10,}`, `\d{8,10}:[\w-]{35}`, `[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}`, // tokens of chat services
+	`sk-[\w-]{20,}`, `hf_[A-Za-z0-9]{20,}`, `r8_[A-Za-z0-9]{20,}`, `gsk_[A-Za-z0-9]{20,}`, `xai-[\w-]{20,}`, `pplx-[\w-]{20,}`, // tokens of providers of language models
+	`[sr]k_(?:live|test)_[A-Za-z0-9]{10,}`, `whsec_[\w+/=-]{16,}`, `sq0[a-z]{3}-[\w-]{20,}`, // tokens of payment services and of signed webhooks
+	`npm_[A-Za-z0-9]{30,}`, `pypi-[\w-]{16,}`, `dckr_(?:pat|oat)_[\w-]{16,}`, `rubygems_[a-f0-9]{20,}`, `oy2[a-z0-9]{40,}`, // tokens of package registries
+	`do[opr]_v1_[a-f0-9]{32,}`, `fo1_[\w-]{20,}`, `HRKU-[\w-]{20,}`, `dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{20,}`, `hv[sbr]\.[\w-]{20,}`, `[\w-]{14}\.atlasv1\.[\w-]{40,}`, `pul-[a-f0-9]{32,}`, `sbp_[a-f0-9]{20,}`, `pscale_\w+_[\w.-]{20,}`, // tokens of web hosts
+	`SG\.[\w-]{16,}\.[\w-]{16,}`, `(?:SK|AC)[0-9a-f]{32}`, `shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}`, `AT[AC]TT3[\w=-]{20,}`, `lin_(?:api|oauth)_\w{20,}`, `(?:secret|ntn)_[A-Za-z0-9]{30,}`, `PMAK-[\w-]{20,}`, `sntry[su]_[\w=+/-]{20,}`, `NRAK-[A-Z0-9]{20,}`, `gl(?:sa|c)_[\w+/=]{20,}`, `dapi[a-f0-9]{32}`, `figd_[\w-]{20,}`, `tskey-[\w-]{10,}`, // tokens of other services
 	`eyJ[\w-]{12,}(?:\.[\w-]*){0,4}`,                                                        // JSON Web Tokens, and nod's invitations
 	`S[UAOCNX][A-Z2-7]{56}`, `AGE-SECRET-KEY-1[A-Z0-9]{20,}`, `[xyztuv]prv[A-Za-z0-9]{50,}`, // keys of NATS, age and wallets
 }
@@ -131,7 +132,8 @@ func hasLongWord(s string) bool {
 	return false
 }
 
-// secretGroup returns the position of that group named "secret" which has matched.
+// secretGroup returns the position of the group named "secret" in a match. Several groups may have
+// this name, but only one of them has matched.
 func secretGroup(expr *regexp.Regexp, m []int) (from, to int) {
 	for i, name := range expr.SubexpNames() {
 		if name == "secret" && m[2*i] >= 0 {

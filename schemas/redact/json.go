@@ -15,10 +15,10 @@ var (
 	placeField  = lazyregexp.New(`^(?:cwd|workdir|dir)$`)
 )
 
-// JSON returns a JSON value with a Mark for each secret, and the number of marks. It replaces secrets in
-// strings and in the names of members. It replaces a whole value if the member's name stands for a
-// secret, and all texts of an object that names a secret file. The order of members stays. Without a
-// secret, JSON returns data itself. An error means that data is not valid JSON.
+// JSON returns a JSON value with a Mark for each secret, and the number of marks. It replaces secrets
+// in strings and in the names of members. It replaces a whole value if the member's name stands for a
+// secret, and all texts of an object that names a secret file. The order of members stays the same.
+// If data has no secret, JSON returns it unchanged. An error means that data is not valid JSON.
 func (r Redactor) JSON(data json.RawMessage) (json.RawMessage, int, error) {
 	w := jsonWriter{r: r, in: json.NewDecoder(bytes.NewReader(data))}
 	w.in.UseNumber()
@@ -34,10 +34,10 @@ func (r Redactor) JSON(data json.RawMessage) (json.RawMessage, int, error) {
 	return w.out.Bytes(), w.n, nil
 }
 
-// inherited is what the objects around a value say about the value.
+// inherited is what the surrounding objects say about a value.
 type inherited struct {
 	secret bool // the name of a member around the value stands for a secret
-	file   bool // the value is content of a secret file
+	file   bool // the value is part of the content of a secret file
 }
 
 type jsonWriter struct {
@@ -92,8 +92,8 @@ func (w *jsonWriter) array(in inherited) error {
 	return err
 }
 
-// object copies an object without its secrets. It reads all members before it writes the first, because
-// the path of a file may follow the file's content.
+// object copies an object without its secrets. It reads all members before it writes the first,
+// because the member with a file's path may follow the member with the file's content.
 func (w *jsonWriter) object(in inherited) error {
 	var members []member
 	for w.in.More() {
@@ -101,7 +101,7 @@ func (w *jsonWriter) object(in inherited) error {
 		if err != nil {
 			return err
 		}
-		m := member{name: key.(string)} // here the decoder returns only names, which are strings
+		m := member{name: key.(string)} // the decoder returns only names here, and names are strings
 		if err := w.in.Decode(&m.value); err != nil {
 			return err
 		}

@@ -12,8 +12,9 @@ var (
 	userIDs  = lazyregexp.New(`^\d+:\d+$`)
 )
 
-// isKnown reports whether a value is no secret, although its name stands for one: it is a variable that
-// the shell or a program replaces, a word of a programming language, or a Mark.
+// isKnown reports whether a value is no secret even though the name before it stands for a secret.
+// Such a value is a variable that the shell or a program replaces, a word of a programming language,
+// or a Mark.
 func isKnown(v string, literal bool) bool {
 	v = strings.TrimSpace(v)
 	switch strings.ToLower(v) {
@@ -26,17 +27,18 @@ func isKnown(v string, literal bool) bool {
 	return !literal && variable.MatchString(v)
 }
 
-// isKnownArgument is isKnown for the word that follows a flag. This word is no secret if it is another
-// flag.
+// isKnownArgument does the work of isKnown for the word that follows a flag. Another flag in this
+// place is no secret either.
 func isKnownArgument(v string, literal bool) bool {
 	return strings.HasPrefix(v, "-") || isKnown(v, literal)
 }
 
-// isUserIDs is isKnown for a value that may also be the numbers of a user and a group.
+// isUserIDs does the work of isKnown for a value that may also consist of a user's and a group's
+// numbers.
 func isUserIDs(v string, literal bool) bool { return userIDs.MatchString(v) || isKnown(v, literal) }
 
-// isNotOpaque reports whether the value of an environment variable with any name is no secret. A value is
-// taken for a secret if it has a long run of letters and digits.
+// isNotOpaque reports whether the value of an environment variable is no secret, whatever the
+// variable's name is. A value with a long run of letters and digits counts as a secret.
 func isNotOpaque(v string, literal bool) bool {
 	if isKnown(v, literal) {
 		return true

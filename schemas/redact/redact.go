@@ -1,7 +1,8 @@
-// Package redact finds secrets in texts and in JSON, and replaces them by a mark. It finds a secret by
-// its shape (tokens of well-known services, private keys, users in addresses), by the name before it (a
-// variable, a flag, a header, a JSON field), or by the file to which it is written. In doubt it replaces
-// a text. It cannot find secrets that do not look like one: a password in a sentence stays.
+// Package redact finds secrets in texts and in JSON, and replaces them by a mark. It finds a secret
+// by its shape (tokens of well-known services, private keys, users in addresses), by the name before
+// it (a variable, a flag, a header, a JSON field), or by the file to which it is written. In doubt it
+// replaces a text. It cannot find a secret that does not look like one, such as a password in a
+// sentence.
 package redact
 
 import (
@@ -40,7 +41,8 @@ func (r Redactor) Text(s string) (string, int) {
 // shortest is the length of the shortest text that may contain a secret, such as "otp=x".
 const shortest = 5
 
-// writtenSecret returns the secret file to which a shell line or a patch writes, or "" if there is none.
+// writtenSecret returns the secret file to which a shell line or a patch writes, or "" if it writes
+// to no secret file.
 func (r Redactor) writtenSecret(s string) string {
 	if r.SecretFile == nil || !strings.Contains(s, ">") && !strings.Contains(s, "tee ") && !strings.Contains(s, "*** ") && !strings.Contains(s, "+++ ") {
 		return ""

@@ -16,8 +16,8 @@ var secretFiles = redact.Redactor{SecretFile: func(p string) bool {
 	return path.Base(p) == ".env" || path.Ext(p) == ".pem" || strings.Contains(p, ".ssh/")
 }}
 
-// repeat makes a token of n characters. Scanners that look for secrets in repositories do not take it for
-// a real token.
+// repeat makes a token of n characters. Scanners that look for secrets in repositories do not take
+// such a token for a real one.
 func repeat(s string, n int) string { return strings.Repeat(s, n)[:n] }
 
 func TestSecretsAreReplaced(t *testing.T) {

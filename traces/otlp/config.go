@@ -39,15 +39,15 @@ const (
 	defaultQueue   = 2048
 	defaultBatch   = 512
 
-	maxQueue = 1 << 16 // in spans; a larger queue would take more memory than nod itself
+	maxQueue = 1 << 16 // in spans; a larger queue would take more memory than all of nod
 )
 
 // environment returns the value of a named environment variable.
 type environment func(name string) string
 
 // FromEnvironment reads the variables OTEL_… by the function get, which is os.Getenv except in tests.
-// If they name no endpoint or turn traces off, on is false and no further variable is read. The error
-// is one line that names the variable.
+// If they name no endpoint or turn traces off, the result on is false, and FromEnvironment reads no
+// further variable. The error is one line that names the variable.
 func FromEnvironment(get func(string) string, version string) (c Config, on bool, err error) {
 	env := environment(get)
 	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") || env("OTEL_TRACES_EXPORTER") == "none" {
@@ -67,8 +67,8 @@ func FromEnvironment(get func(string) string, version string) (c Config, on bool
 	return c, true, nil
 }
 
-// ofTraces returns a variable of the exporter. It prefers the variable for traces alone to the variable
-// for all signals.
+// ofTraces returns a variable of the exporter. If there are two variables, it prefers the variable
+// for traces alone to the variable for all kinds of telemetry.
 func (env environment) ofTraces(name string) (variable, value string) {
 	if variable = "OTEL_EXPORTER_OTLP_TRACES_" + name; env(variable) != "" {
 		return variable, env(variable)
@@ -118,8 +118,8 @@ func (env environment) readHeaders(c *Config) error {
 
 type pair struct{ name, value string }
 
-// pairs reads a variable that lists names with escaped values. The error does not show the list, which
-// may have secrets.
+// pairs reads a variable that lists names with escaped values. The error does not quote the list,
+// because the list may contain secrets.
 func pairs(variable, list string) (all []pair, err error) {
 	for one := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(one) == "" {
@@ -237,8 +237,8 @@ func (c *Config) shown() string {
 	return u.Redacted()
 }
 
-// withoutURL returns the cause of an HTTP client's error, because the error's own text shows the whole
-// URL.
+// withoutURL returns only the cause of an HTTP client's error, because the text of the error itself
+// contains the whole URL.
 func withoutURL(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {

@@ -63,7 +63,7 @@ func TestTheVariablesDescribeTheProcess(t *testing.T) {
 	}
 }
 
-// The error names the variable and shows no secret.
+// The error names the faulty variable and shows no secret.
 func TestAWrongVariableIsNamed(t *testing.T) {
 	for variable, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "ftp://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",

@@ -35,7 +35,7 @@ func (e *Exporter) encode(batch []traces.Span) ([]byte, error) {
 func spanMessage(s *traces.Span) *tracepb.Span {
 	m := &tracepb.Span{
 		TraceId: s.Trace[:], SpanId: s.ID[:], TraceState: s.State, Name: s.Name,
-		Kind:              tracepb.Span_SpanKind(s.Kind), // both types use the same numbers
+		Kind:              tracepb.Span_SpanKind(s.Kind), // OpenTelemetry's library and its protocol use the same numbers
 		StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
 		Attributes: attributeMessages(s.Attributes),
 	}
@@ -60,8 +60,8 @@ func attributeMessages(all []attribute.KeyValue) (messages []*commonpb.KeyValue)
 	return messages
 }
 
-// valueMessage returns an attribute's value as a message. A value of a type that nod does not use
-// becomes text.
+// valueMessage returns an attribute's value as a message. A value of a type that nod itself never
+// uses becomes text.
 func valueMessage(v attribute.Value) *commonpb.AnyValue {
 	switch v.Type() {
 	case attribute.INT64:

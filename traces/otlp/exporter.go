@@ -22,7 +22,7 @@ const (
 	// tries bounds the attempts to send one batch. The pauses between them double from retryFirst.
 	tries      = 4
 	retryFirst = time.Second
-	// complainEvery is the shortest time between two warnings that the collector takes no spans.
+	// complainEvery is the shortest time between two warnings that the collector does not accept spans.
 	complainEvery = time.Minute
 	// maxResponse is how much of a collector's response is read, in bytes.
 	maxResponse = 64 << 10
@@ -30,10 +30,10 @@ const (
 
 // Stats counts spans and requests since the start of an Exporter.
 type Stats struct {
-	Exported uint64 // spans that the collector has taken
+	Exported uint64 // spans that the collector has accepted
 	Dropped  uint64 // spans for which the queue had no room
-	Failed   uint64 // spans that the collector did not take
-	Limited  uint64 // requests that were not traced, because their agent had sent too many
+	Failed   uint64 // spans that the collector has not accepted
+	Limited  uint64 // requests that were not traced, because their agent had too many traced requests
 }
 
 // Exporter sends spans to a collector, in batches and in the background. A slow or absent collector
@@ -48,7 +48,7 @@ type Exporter struct {
 	ended    chan struct{}
 	log      *slog.Logger
 
-	closing                            sync.RWMutex // write-locked while queue is closed
+	closing                            sync.RWMutex // locked for writing while the queue is closed
 	closed                             bool
 	exported, dropped, failed, limited atomic.Uint64
 }
@@ -91,7 +91,7 @@ func (e *Exporter) Write(s traces.Span) {
 	e.dropped.Add(1)
 }
 
-// Stats returns the counts so far.
+// Stats returns the present counts.
 func (e *Exporter) Stats() Stats {
 	return Stats{e.exported.Load(), e.dropped.Load(), e.failed.Load(), e.limited.Load()}
 }
@@ -131,8 +131,8 @@ func (e *Exporter) run() {
 	}
 }
 
-// batch waits for the first span, and then for further spans, until the batch is full or the configured
-// delay is over. more is false once the queue is closed and empty.
+// batch waits for the first span, and then for further spans, until the batch is full or the
+// configured delay is over. The result more is false once the queue is closed and empty.
 func (e *Exporter) batch() (batch []traces.Span, more bool) {
 	first, more := <-e.queue
 	if !more {
@@ -191,8 +191,8 @@ func (e *Exporter) sleep(d time.Duration) bool {
 	}
 }
 
-// send sends a batch once. refused is the number of spans in the batch that the collector did not take.
-// again means that another try may succeed.
+// send sends a batch once. The result refused is the number of spans in the batch that the collector
+// did not accept. The result again means that another try may succeed.
 func (e *Exporter) send(body []byte) (refused uint64, again bool, err error) {
 	r, err := http.NewRequestWithContext(e.stopping, http.MethodPost, e.config.Endpoint, bytes.NewReader(body))
 	if err != nil {
@@ -206,7 +206,7 @@ func (e *Exporter) send(body []byte) (refused uint64, again bool, err error) {
 		return 0, true, fmt.Errorf("send spans: %w", withoutURL(err))
 	}
 	defer response.Body.Close()
-	reply, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse)) // a broken reply does not undo the success
+	reply, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse)) // the collector has accepted the batch, even if its reply is broken
 	switch code := response.StatusCode; {
 	case code >= 200 && code < 300:
 		return rejected(reply), false, nil

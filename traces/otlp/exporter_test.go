@@ -30,7 +30,7 @@ func open(t *testing.T, endpoint string, more ...string) (*otlp.Exporter, *strin
 	c, on, err := otlp.FromEnvironment(func(name string) string { return variables[name] }, "1.2.3")
 	require.NoError(t, err)
 	require.True(t, on)
-	var log strings.Builder // a goroutine writes the log, and the test reads it only after Close
+	var log strings.Builder // a goroutine writes the log until Close, so the test reads the log only after that
 	e := otlp.Open(c, slog.New(slog.NewTextHandler(&log, nil)))
 	t.Cleanup(func() { closeNow(e) })
 	return e, &log
@@ -67,8 +67,8 @@ func TestASpanArrivesWithEachOfItsParts(t *testing.T) {
 	require.EqualValues(t, 1, e.Stats().Dropped, "after Close")
 }
 
-// A collector that takes no spans delays no caller: Write returns at once, and spans without room are
-// counted as dropped.
+// A collector that accepts no spans delays no caller. Write returns at once, and spans for which the
+// queue has no room are counted as dropped.
 func TestAHangingCollectorBlocksNothing(t *testing.T) {
 	t.Parallel()
 	hangs := make(chan struct{})
@@ -115,8 +115,8 @@ func TestABusyCollectorIsTriedAgain(t *testing.T) {
 	require.EqualValues(t, 2, calls.Load())
 }
 
-// A refusal is final, is counted, and is logged once without the secrets in the headers. A redirect
-// counts as a refusal.
+// If the collector refuses spans, the exporter does not send them again. It counts them, and logs the
+// refusal once, without the secrets in the headers. A redirect counts as a refusal.
 func TestARefusalIsCountedAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusTemporaryRedirect} {

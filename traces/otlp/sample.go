@@ -15,7 +15,7 @@ import (
 
 const (
 	// perSecond and burst bound the traced requests of each agent. The sampler alone would let an agent
-	// fill the queue of all agents, because an agent chooses its trace's id and sampled flag.
+	// fill the queue of all agents, because an agent chooses the id and the sampled flag of its trace.
 	perSecond, burst = 20, 200
 	// maxAgents is the largest number of agents that have separate bounds.
 	maxAgents = 1000
@@ -23,8 +23,8 @@ const (
 	maxOwned = 4096
 )
 
-// chooser decides which requests are traced, and which of them continue the trace that their agent
-// names.
+// chooser decides which requests are traced. It also decides which of them continue the trace that
+// their agent names.
 type chooser struct {
 	sampler sdktrace.Sampler
 	secret  [16]byte
@@ -33,7 +33,7 @@ type chooser struct {
 
 	mu     sync.Mutex
 	owners map[trace.TraceID]string // the agent of each trace
-	oldest []trace.TraceID          // the keys of owners, in a ring
+	oldest []trace.TraceID          // the keys of the map owners, in a ring
 	next   int
 }
 
@@ -46,10 +46,10 @@ func newChooser(sampler sdktrace.Sampler) *chooser {
 	return c
 }
 
-// begin implements traces.Tracer.Begin. limited means that the request would be traced without the
-// agent's bound.
+// begin does the work of traces.Tracer.Begin. The result limited means that only the agent's bound
+// keeps the request from being traced.
 func (c *chooser) begin(agent string, parent trace.SpanContext) (root traces.Root, ok, limited bool) {
-	c.mu.Lock() // locked from the search for a trace's owner until a new owner is stored, so that only one agent gets the trace
+	c.mu.Lock() // locked from the lookup of a trace's owner until a new owner is stored, so that only one agent gets the trace
 	defer c.mu.Unlock()
 	if owner, found := c.owners[parent.TraceID()]; found && owner != agent {
 		root.Link, parent = parent, trace.SpanContext{}

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// given returns the context of an agent's span in the trace with this number.
+// given returns the context of an agent's span in the trace with the given number.
 func given(n int, sampled bool) trace.SpanContext {
 	flags := "00"
 	if sampled {
@@ -44,7 +44,8 @@ func TestARequestContinuesItsAgentsTrace(t *testing.T) {
 	require.False(t, first.Parent.IsValid())
 }
 
-// An agent that names another agent's trace gets a separate trace, with a link.
+// If an agent names another agent's trace, its request gets a separate trace, with a link to the
+// named trace.
 func TestAnAgentCannotJoinTheTraceOfAnother(t *testing.T) {
 	c := newChooser(sdktrace.ParentBased(sdktrace.AlwaysSample()))
 	_, ok, _ := c.begin("ada", given(0, true))
@@ -60,7 +61,7 @@ func TestAnAgentCannotJoinTheTraceOfAnother(t *testing.T) {
 	require.NotEqual(t, foreign.Span.TraceID(), mine.Span.TraceID(), "a trace that nod began belongs to its agent too")
 }
 
-// slow is a sampler that lets other goroutines run in between.
+// slow is a sampler that lets other goroutines run while it decides.
 type slow struct{ sdktrace.Sampler }
 
 func (s slow) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -121,8 +122,8 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	require.LessOrEqual(t, len(c.owners), maxOwned)
 }
 
-// With a ratio sampler, an agent cannot change the ratio by the ids and flags that it chooses. Only the
-// samplers parentbased_… follow the flags.
+// With a ratio sampler, an agent cannot have more of its requests traced by the ids and flags that it
+// chooses. Only the samplers parentbased_… follow the flags.
 func TestAnAgentCannotChooseAnIDThatIsSampled(t *testing.T) {
 	low := given(0, true) // for an id whose last bytes are small, TraceIDRatioBased alone decides to sample at each ratio above 0
 	sampled := 0
