@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 )
 
@@ -20,8 +22,16 @@ const AdmitSubject = "$SYS.REQ.USER.AUTH"
 // the users that it makes, XKey encrypts what the servers and the service tell each other.
 type Admits struct{ Issuer, XKey string }
 
-// AdmitKeys are the secret halves of Admits. Whoever has Issuer can make a user with any rights.
-type AdmitKeys struct{ Issuer, XKey nkeys.KeyPair }
+// AdmitKeys are the secret halves of Admits. On servers with plain keys, whoever has Issuer can make a user
+// with any rights; on servers in operator mode, any agent.
+type AdmitKeys struct {
+	Issuer, XKey nkeys.KeyPair
+	// Asks is the public key that the servers' questions name as their subject: Issuer's own, or in
+	// operator mode that of the token service's account.
+	Asks string
+	// Signs is in operator mode the account of the users that Issuer signs. It is empty for plain keys.
+	Signs string
+}
 
 // maxControlLine is the longest CONNECT message that a server accepts if it admits agents by
 // tokens. NATS's own limit of 4 kB is too short for the tokens of some issuers.
@@ -30,9 +40,6 @@ const maxControlLine = 16 << 10
 // AdmitWithin is how long a server waits for the token service before it refuses a client. It is
 // shorter than the 2 s after which the server pings the client, which would take the ping for a fault.
 const AdmitWithin = 1500 * time.Millisecond
-
-// ErrNoTokens means that the keys are for servers in operator mode.
-var ErrNoTokens = errors.New("servers in operator mode admit no agents by tokens: give each job a key (nod keys add agent-NAME), or use servers with plain keys")
 
 // tokenService returns the rights of the token service in its own account, in which only the servers
 // send messages: to hear their questions and to reply.
@@ -84,7 +91,7 @@ const (
 )
 
 func (k *Keys) admitPath(suffix string) string {
-	return strings.TrimSuffix(k.Path(ID{Role: TokenService}), keySuffix) + suffix
+	return admitFile(k.Path(ID{Role: TokenService}), suffix)
 }
 
 // addAdmitting makes the further keys of the token service, unless the key with which it connects exists.
@@ -93,12 +100,25 @@ func (k *Keys) addAdmitting(id ID) error {
 	if _, err := os.Stat(k.Path(id)); id.Role != TokenService || err == nil {
 		return nil
 	}
-	for suffix, create := range map[string]func() (nkeys.KeyPair, error){issuerSuffix: nkeys.CreateAccount, xkeySuffix: nkeys.CreateCurveKeys} {
-		if err := writeSeed(k.admitPath(suffix), create); err != nil {
-			return fmt.Errorf("make a key for %s: %w", id, err)
-		}
+	var after []string // the text after the issuer's seed
+	if k.operator != nil {
+		after = []string{k.operator.state.Accounts[Tokens], k.operator.state.Accounts[Edge]}
 	}
-	return nil
+	err := writeSeed(k.admitPath(issuerSuffix), nkeys.CreateAccount, after...)
+	if err == nil {
+		err = writeSeed(k.admitPath(xkeySuffix), nkeys.CreateCurveKeys)
+	}
+	if err != nil {
+		return fmt.Errorf("make a key for %s: %w", id, err)
+	}
+	if k.operator == nil {
+		return nil
+	}
+	admits, err := k.admits(id)
+	if err != nil {
+		return err
+	}
+	return k.operator.noteAdmits(&admits)
 }
 
 // removeAdmitting removes the further keys of the token service. They go before the key with which it
@@ -106,6 +126,11 @@ func (k *Keys) addAdmitting(id ID) error {
 func (k *Keys) removeAdmitting(id ID) error {
 	if id.Role != TokenService {
 		return nil
+	}
+	if k.operator != nil {
+		if err := k.operator.noteAdmits(nil); err != nil {
+			return err
+		}
 	}
 	for _, suffix := range []string{issuerSuffix, xkeySuffix} {
 		if err := os.Remove(k.admitPath(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -118,14 +143,24 @@ func (k *Keys) removeAdmitting(id ID) error {
 // ReadAdmitKeys reads the keys with which the token service admits agents. They are beside the key with
 // which it connects, in files of the same name.
 func ReadAdmitKeys(keyFile string) (keys AdmitKeys, err error) {
-	name := strings.TrimSuffix(keyFile, keySuffix)
-	if keys.Issuer, err = readAdmitKey(name+issuerSuffix, nkeys.PrefixByteAccount); err != nil {
+	var accounts []string
+	if keys.Issuer, accounts, err = readAdmitKey(admitFile(keyFile, issuerSuffix), nkeys.PrefixByteAccount); err != nil {
 		return AdmitKeys{}, err
 	}
-	if keys.XKey, err = readAdmitKey(name+xkeySuffix, nkeys.PrefixByteCurve); err != nil {
+	if keys.XKey, _, err = readAdmitKey(admitFile(keyFile, xkeySuffix), nkeys.PrefixByteCurve); err != nil {
 		return AdmitKeys{}, err
 	}
-	return keys, nil
+	if len(accounts) == 2 {
+		keys.Asks, keys.Signs = accounts[0], accounts[1]
+		return keys, nil
+	}
+	keys.Asks, err = keys.Issuer.PublicKey()
+	return keys, err
+}
+
+// admitFile returns the name of a file beside the key with which the token service connects.
+func admitFile(keyFile, suffix string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(keyFile, keySuffix), credsSuffix) + suffix
 }
 
 // AdmitKeys is ReadAdmitKeys for the keys in the directory. It refuses files that others may read.
@@ -154,17 +189,19 @@ func (k *Keys) admits(id ID) (a Admits, err error) {
 	return a, err
 }
 
-func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, err error) {
+// readAdmitKey reads a seed, and the public keys of accounts after it.
+func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, accounts []string, err error) {
 	const again = "nod keys revoke token-service, then nod keys add token-service"
 	seed, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("the token service lacks a key: %w: copy it beside the others, or %s", err, again)
+		return nil, nil, fmt.Errorf("the token service lacks a key: %w: copy it beside the others, or %s", err, again)
 	}
 	defer clear(seed)
-	trimmed := bytes.TrimSpace(seed)
+	trimmed, rest, _ := bytes.Cut(bytes.TrimSpace(seed), []byte("\n"))
+	accounts = strings.Fields(string(rest))
 	prefix, _, err := nkeys.DecodeSeed(trimmed)
 	switch {
-	case err != nil || prefix != kind:
+	case err != nil || prefix != kind || slices.ContainsFunc(accounts, notAnAccount) || len(accounts) != 0 && len(accounts) != 2:
 		err = nkeys.ErrIncompatibleKey
 	case kind == nkeys.PrefixByteCurve:
 		pair, err = nkeys.FromCurveSeed(trimmed)
@@ -172,7 +209,25 @@ func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, err e
 		pair, err = nkeys.FromSeed(bytes.Clone(trimmed)) // the pair keeps the seed
 	}
 	if err != nil { // the library's error may quote the seed, so it is left out
-		return nil, fmt.Errorf("the key %s is damaged: restore it, or %s", path, again)
+		return nil, nil, fmt.Errorf("the key %s is damaged: restore it, or %s", path, again)
 	}
-	return pair, nil
+	return pair, accounts, nil
+}
+
+func notAnAccount(public string) bool { return !nkeys.IsValidPublicAccountKey(public) }
+
+// User signs a user for a server that has asked about a client: one with the rights of the agent id, until
+// that time, and whose key is the one in the question.
+func (a AdmitKeys) User(key string, id ID, until time.Time) (string, error) {
+	claims := jwt.NewUserClaims(key)
+	claims.Expires = until.Unix()
+	if a.Signs != "" { // the account gives the rights, by the name
+		claims.Name, claims.IssuerAccount = id.jwtName(), a.Signs
+		claims.SetScoped(true)
+		return claims.Encode(a.Issuer)
+	}
+	claims.Name, claims.Audience = id.String(), string(id.Account())
+	claims.User.Permissions = id.Permissions().JWT()
+	claims.User.AllowedConnectionTypes = jwt.StringList{jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket}
+	return claims.Encode(a.Issuer)
 }

@@ -247,15 +247,3 @@ func TestDamagedUsersAreRefused(t *testing.T) {
 		requireOneLine(t, err, "agent-ada.creds", "damaged")
 	}
 }
-
-// Servers in operator mode know no token service, and a key for one would look as if they did.
-func TestAnOperatorDirectoryHasNoTokenService(t *testing.T) {
-	dir := t.TempDir()
-	keys := openOperator(t, dir)
-	_, err := keys.Add(roles.ID{Role: roles.TokenService})
-	require.ErrorIs(t, err, roles.ErrNoTokens)
-	requireOneLine(t, err)
-	files, err := filepath.Glob(filepath.Join(keys.Dir(), "token-service*"))
-	require.NoError(t, err)
-	require.Empty(t, files)
-}

@@ -23,6 +23,9 @@ func (k *Keys) RotateSigner(name string) (elsewhere []User, err error) {
 		return nil, fmt.Errorf("no signing key is called %q: there are %s", name, signerNames())
 	}
 	delete(o.state.Signers, name)
+	if name == sentinelSigner {
+		o.state.Sentinel = ""
+	}
 	for _, file := range []string{name + keySuffix, name + credsSuffix} { // only push has a .creds file here
 		if err := os.Remove(o.path(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("remove the earlier signing key: %w", err)
