@@ -235,6 +235,30 @@ func TestWithoutATokenServiceTokensAreRefusedAndKeysWork(t *testing.T) {
 // The service may be connected to another server of the cluster than the agent.
 func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
 	t.Parallel()
+	inBothModes(t, func(t *testing.T, m mode) {
+		a, other := startAdmittingCluster(t, m)
+		a.serve(byName)
+		a.url = other
+		require.Eventually(t, func() bool { // the servers need a moment to know of each other
+			_, err := a.join("ada", "ada's token")
+			return err == nil
+		}, 30*time.Second, 10*time.Millisecond)
+		nc, err := a.join("ada", "ada's token")
+		require.NoError(t, err)
+		require.True(t, mayPublish(t, nc, "nod.v1.request.ada.s.1"))
+		require.False(t, mayPublish(t, nc, "nod.v1.request.bob.s.1"))
+	})
+}
+
+// startAdmittingCluster runs two servers, and returns the URL of the second one too.
+func startAdmittingCluster(t *testing.T, m mode) (a *admitting, second string) {
+	t.Helper()
+	if m == operatorMode {
+		g, _, _ := startOperatorCluster(t, 2, asTokenService)
+		first, second, _ := strings.Cut(g.url, ",")
+		g.url = first
+		return &admitting{guarded: g, users: []roles.User{{}}}, second
+	}
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, append(everybody(), asTokenService)...)
 	options := members(t, 2)
@@ -242,17 +266,7 @@ func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
 		options[i].Users = users
 	}
 	servers := embeds(t, options...)
-	a := &admitting{guarded: &guarded{t: t, url: servers[0].URL(), keys: keys}, users: users}
-	a.serve(byName)
-	a.url = servers[1].URL()
-	require.Eventually(t, func() bool { // the servers need a moment to know of each other
-		_, err := a.join("ada", "ada's token")
-		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
-	nc, err := a.join("ada", "ada's token")
-	require.NoError(t, err)
-	require.True(t, mayPublish(t, nc, "nod.v1.request.ada.s.1"))
-	require.False(t, mayPublish(t, nc, "nod.v1.request.bob.s.1"))
+	return &admitting{guarded: &guarded{t: t, url: servers[0].URL(), keys: keys}, users: users}, servers[1].URL()
 }
 
 func TestAConnectionEndsWithItsToken(t *testing.T) {

@@ -274,9 +274,9 @@ func (g *guarded) replacesSigner(name string) {
 }
 
 // startOperatorCluster runs servers in operator mode, and returns their configurations and what ends them.
-func startOperatorCluster(t *testing.T, n int) (g *guarded, configs []string, ends []func()) {
+func startOperatorCluster(t *testing.T, n int, more ...roles.ID) (g *guarded, configs []string, ends []func()) {
 	t.Helper()
-	dir, keys, accounts := operatorKeys(t)
+	dir, keys, accounts := operatorKeys(t, more...)
 	var urls []string
 	options := members(t, n)
 	for i, o := range options {
