@@ -143,6 +143,10 @@ func TestAStolenIssuerOfTokensMakesOnlyAgents(t *testing.T) {
 		_, err := a.forged("stolen", func(c *jwt.UserClaims) { c.Name = "ada"; claims(c) })
 		require.ErrorIs(t, err, nats.ErrAuthorization, what)
 	}
+	for _, seed := range []string{"token-service", "sentinel"} { // without a service, a server refuses all users of its account
+		_, err := a.forged(seed, func(c *jwt.UserClaims) { c.Name, c.IssuerAccount = "token-service", a.account(asTokenService) })
+		require.ErrorIs(t, err, nats.ErrAuthorization, seed)
+	}
 }
 
 func namesOf(table string) (subjects []string) {
