@@ -100,6 +100,10 @@ func answering(ctx context.Context, o Options, check string) Finding {
 	place := o.Place
 	place.TokenFile = "" // the service connects by its key
 	conn, err := bus.Join(ctx, place, roles.ID{Role: roles.TokenService}, o.Log)
+	const restart = "give the servers the new text of nod keys config, and start them again (with nod up: start it again)"
+	if errors.Is(err, bus.ErrRefused) {
+		return wrong(check, "the server does not know the key of the token service", restart)
+	}
 	if err != nil {
 		return failed(check, fmt.Errorf("connect as the token service: %w", err))
 	}
@@ -113,7 +117,6 @@ func answering(ctx context.Context, o Options, check string) Finding {
 		return failed(check, err)
 	}
 	took, err := refusal(ctx, o)
-	const restart = "give the servers the new text of nod keys config, and start them again (with nod up: start it again)"
 	switch {
 	case err == nil:
 		return wrong(check, "the server admits a client without a valid token", restart)
