@@ -70,7 +70,7 @@ func TestTheClusterIsExamined(t *testing.T) {
 func TestAnOlderServerIsNamed(t *testing.T) {
 	program := os.Getenv("NOD_TEST_OLD_NATS_SERVER")
 	if program == "" {
-		t.Skip("NOD_TEST_OLD_NATS_SERVER does not name an older nats-server: see docs/testing.md")
+		t.Skip("NOD_TEST_OLD_NATS_SERVER does not name an older nats-server: see CONTRIBUTING.md")
 	}
 	t.Parallel()
 	c := configure(t, 2)

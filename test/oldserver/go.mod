@@ -3,6 +3,7 @@ module github.com/nodbus/nod/test/oldserver
 go 1.26.0
 
 tool github.com/nats-io/nats-server/v2
+
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.4.3-default-no-op // indirect
 	github.com/google/go-tpm v0.9.5 // indirect
