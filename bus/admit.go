@@ -41,11 +41,7 @@ type TokenCheck func(ctx context.Context, agent, token string) (until time.Time,
 // client names, until the token ends. All other clients without a key are refused. Without
 // AdmitAgents, every client without a key is refused.
 func (c *Conn) AdmitAgents(keys roles.AdmitKeys, check TokenCheck) (stop func(), err error) {
-	issuer, err := keys.Issuer.PublicKey()
-	if err != nil {
-		return nil, fmt.Errorf("read the token service's issuer key: %w", err)
-	}
-	a := &admitter{keys: keys, issuer: issuer, check: check, log: c.log}
+	a := &admitter{keys: keys, check: check, log: c.log}
 	slots := make(chan struct{}, checksAtOnce)
 	var open sync.WaitGroup
 	sub, err := c.nc.QueueSubscribe(roles.AdmitSubject, admitQueue, func(m *nats.Msg) {
@@ -70,10 +66,9 @@ func (c *Conn) AdmitAgents(keys roles.AdmitKeys, check TokenCheck) (stop func(),
 }
 
 type admitter struct {
-	keys   roles.AdmitKeys
-	issuer string // the public half of keys.Issuer
-	check  TokenCheck
-	log    *slog.Logger
+	keys  roles.AdmitKeys
+	check TokenCheck
+	log   *slog.Logger
 }
 
 // answer replies to a server's question about one client. It does not reply to a malformed question,
@@ -127,7 +122,7 @@ func (a *admitter) question(m *nats.Msg) (*jwt.AuthorizationRequestClaims, error
 		return nil, errors.New("it is malformed")
 	case q.Audience != requestAudience || !nkeys.IsValidPublicUserKey(q.UserNkey) || q.Server.XKey != server:
 		return nil, errors.New("it is not about a client")
-	case q.Subject != a.issuer:
+	case q.Subject != a.keys.Asks:
 		return nil, errors.New("the server's issuer is not that of this token service")
 	case q.Expires == 0 || time.Now().Unix() > q.Expires:
 		return nil, errors.New("the server no longer waits: set the clocks")
@@ -154,13 +149,7 @@ func (a *admitter) admit(ctx context.Context, q *jwt.AuthorizationRequestClaims,
 	if !until.After(time.Now()) {
 		return "", until, errors.New("the token has ended")
 	}
-	claims := jwt.NewUserClaims(q.UserNkey)
-	claims.Name = id.String()
-	claims.Audience = string(id.Account())
-	claims.Expires = until.Unix()
-	claims.User.Permissions = id.Permissions().JWT()
-	claims.User.AllowedConnectionTypes = jwt.StringList{jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket}
-	user, err = claims.Encode(a.keys.Issuer)
+	user, err = a.keys.User(q.UserNkey, id, until)
 	return user, until, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -26,15 +27,22 @@ var asTokenService = roles.ID{Role: roles.TokenService}
 // admitting is a server that asks a token service about clients without a key.
 type admitting struct {
 	*guarded
-	server *bus.Server
+	server *bus.Server // nil in operator mode
 	users  []roles.User
 	log    *slog.Logger // the log of the token service; nil discards it
 }
 
-func startAdmitting(t *testing.T) *admitting {
+func startAdmitting(t *testing.T, m mode) *admitting {
 	t.Helper()
-	g, server, users := embedGuarded(t, asTokenService)
-	return &admitting{guarded: g, server: server, users: users}
+	if m == nkeyMode {
+		g, server, users := embedGuarded(t, asTokenService)
+		return &admitting{guarded: g, server: server, users: users}
+	}
+	dir, keys, accounts := operatorKeys(t, asTokenService)
+	users, err := keys.Users()
+	require.NoError(t, err)
+	text := fmt.Sprintf("jetstream { store_dir: %q }\n%s", dir, keys.OperatorConfig(accounts, filepath.Join(dir, "accounts")))
+	return &admitting{guarded: &guarded{t: t, dir: dir, url: startText(t, text).ClientURL(), keys: keys}, users: users}
 }
 
 // serve runs a token service that admits the agent X by the token "X's token".
@@ -95,74 +103,80 @@ func tellsWhatItIsAsked(asked chan<- string) bus.TokenCheck {
 
 func TestAnAgentWithATokenHasTheRightsOfThatAgent(t *testing.T) {
 	t.Parallel()
-	a := startAdmitting(t)
-	a.serve(byName)
-	nc, err := a.join("ada", "ada's token")
-	require.NoError(t, err)
-	require.False(t, mayPublish(t, nc, roles.AdmitSubject))
-	require.False(t, maySubscribe(t, nc, roles.AdmitSubject))
-	requireRights(t, nc, asAda)
-	again, err := a.join("ada", "ada's token")
-	require.NoError(t, err, "a token is used twice")
-	requireRights(t, again, asAda)
-	for _, id := range everybody() { // a running token service does not change the rights of users that have keys
-		if id != asOwnerStore {
-			requireRights(t, a.as(id), id)
+	inBothModes(t, func(t *testing.T, m mode) {
+		a := startAdmitting(t, m)
+		a.serve(byName)
+		nc, err := a.join("ada", "ada's token")
+		require.NoError(t, err)
+		require.False(t, mayPublish(t, nc, roles.AdmitSubject))
+		require.False(t, maySubscribe(t, nc, roles.AdmitSubject))
+		requireRights(t, nc, asAda)
+		again, err := a.join("ada", "ada's token")
+		require.NoError(t, err, "a token is used twice")
+		requireRights(t, again, asAda)
+		for _, id := range everybody() { // users with keys have the same rights as without a token service
+			if id != asOwnerStore {
+				requireRights(t, a.as(id), id)
+			}
 		}
-	}
+	})
 }
 
 func TestTheTokenServiceHasOnlyItsOwnRights(t *testing.T) {
 	t.Parallel()
-	a := startAdmitting(t)
-	nc := a.as(asTokenService)
-	publishes, subscribes := allSubjects()
-	for _, subject := range append(publishes, roles.AdmitSubject, "$SYS._INBOX.x.y", "_INBOX.agent.ada.x") {
-		require.False(t, mayPublish(t, nc, subject), subject)
-	}
-	for _, subject := range append(subscribes, "$SYS.REQ.>", "$SYS.REQ.USER.>", "$SYS._INBOX.>") {
-		require.False(t, maySubscribe(t, nc, subject), subject)
-	}
-	require.True(t, maySubscribe(t, nc, roles.AdmitSubject))
-	require.True(t, maySubscribe(t, nc, asTokenService.InboxPrefix()+".>"))
+	inBothModes(t, func(t *testing.T, m mode) {
+		a := startAdmitting(t, m)
+		nc := a.as(asTokenService)
+		publishes, subscribes := allSubjects()
+		for _, subject := range append(publishes, roles.AdmitSubject, "$SYS._INBOX.x.y", "_INBOX.agent.ada.x") {
+			require.False(t, mayPublish(t, nc, subject), subject)
+		}
+		for _, subject := range append(subscribes, "$SYS.REQ.>", "$SYS.REQ.USER.>", "$SYS._INBOX.>") {
+			require.False(t, maySubscribe(t, nc, subject), subject)
+		}
+		require.True(t, maySubscribe(t, nc, roles.AdmitSubject))
+		require.True(t, maySubscribe(t, nc, asTokenService.InboxPrefix()+".>"))
+	})
 }
 
 func TestATokenServiceRefuses(t *testing.T) {
 	t.Parallel()
-	a := startAdmitting(t)
-	asked := make(chan string, 100)
-	a.serve(func(ctx context.Context, agent, token string) (time.Time, error) {
-		asked <- agent
-		if strings.HasPrefix(token, "ended") {
-			return time.Now().Add(-time.Second), nil
+	inBothModes(t, func(t *testing.T, m mode) {
+		a := startAdmitting(t, m)
+		asked := make(chan string, 100)
+		a.serve(func(ctx context.Context, agent, token string) (time.Time, error) {
+			asked <- agent
+			if strings.HasPrefix(token, "ended") {
+				return time.Now().Add(-time.Second), nil
+			}
+			return byName(ctx, agent, token)
+		})
+		service, err := a.keys.User(asTokenService)
+		require.NoError(t, err)
+		for name, login := range map[string][2]string{
+			"another agent's token": {"ada", "bob's token"}, "no token": {"ada", ""}, "nobody": {"", ""}, "an ended token": {"ada", "ended"},
+			"the name of a key": {service.PublicKey, "x"}, "every agent": {"*", "*'s token"}, "all below": {"ada.>", "ada.>'s token"}, "a subject": {"ada.x", "ada.x's token"},
+			"a long name": {strings.Repeat("a", 129), strings.Repeat("a", 129) + "'s token"}, "a long token": {"ada", strings.Repeat("a", 15<<10)},
+			"the name of another key": {a.users[0].PublicKey, "x"},
+		} {
+			_, err := a.join(login[0], login[1])
+			require.ErrorIs(t, err, nats.ErrAuthorization, name)
 		}
-		return byName(ctx, agent, token)
+		close(asked)
+		for agent := range asked {
+			require.Contains(t, []string{"ada", service.PublicKey, a.users[0].PublicKey}, agent, "a name that is no agent's is not looked up")
+		}
+		for name, option := range map[string]nats.Option{"a token alone": nats.Token("ada's token"), "a foreign key": foreignKey(t), "nothing": nats.Name("x")} {
+			_, err := nats.Connect(a.url, option)
+			require.ErrorIs(t, err, nats.ErrAuthorization, name)
+		}
 	})
-	service, err := a.keys.User(asTokenService)
-	require.NoError(t, err)
-	for name, login := range map[string][2]string{
-		"another agent's token": {"ada", "bob's token"}, "no token": {"ada", ""}, "nobody": {"", ""}, "an ended token": {"ada", "ended"},
-		"the name of a key": {service.PublicKey, "x"}, "every agent": {"*", "*'s token"}, "all below": {"ada.>", "ada.>'s token"}, "a subject": {"ada.x", "ada.x's token"},
-		"a long name": {strings.Repeat("a", 129), strings.Repeat("a", 129) + "'s token"}, "a long token": {"ada", strings.Repeat("a", 15<<10)},
-		"the name of another key": {a.users[0].PublicKey, "x"},
-	} {
-		_, err := a.join(login[0], login[1])
-		require.ErrorIs(t, err, nats.ErrAuthorization, name)
-	}
-	close(asked)
-	for agent := range asked {
-		require.Contains(t, []string{"ada", service.PublicKey, a.users[0].PublicKey}, agent, "a name that is no agent's is not looked up")
-	}
-	for name, option := range map[string]nats.Option{"a token alone": nats.Token("ada's token"), "a foreign key": foreignKey(t), "nothing": nats.Name("x")} {
-		_, err := nats.Connect(a.url, option)
-		require.ErrorIs(t, err, nats.ErrAuthorization, name)
-	}
 }
 
 // The log must not contain a token, even if a job has put its token into a wrong field.
 func TestTheLogOfTheTokenServiceHasNoToken(t *testing.T) {
 	t.Parallel()
-	a := startAdmitting(t)
+	a := startAdmitting(t, nkeyMode)
 	var log bytes.Buffer
 	a.log = slog.New(slog.NewTextHandler(&log, nil))
 	stop := a.serve(byName)
@@ -183,42 +197,68 @@ func foreignKey(t *testing.T) nats.Option {
 
 func TestWithoutATokenServiceTokensAreRefusedAndKeysWork(t *testing.T) {
 	t.Parallel()
-	a := startAdmitting(t)
-	refused := func(name string) {
-		t.Helper()
-		began := time.Now()
+	inBothModes(t, func(t *testing.T, m mode) {
+		a := startAdmitting(t, m)
+		refused := func(name string) {
+			t.Helper()
+			began := time.Now()
+			_, err := a.join("ada", "ada's token")
+			require.ErrorIs(t, err, nats.ErrAuthorization, name)
+			require.Less(t, time.Since(began), 8*time.Second, name)
+			a.as(asAda)
+		}
+		refused("never started")
+
+		stop := a.serve(byName)
 		_, err := a.join("ada", "ada's token")
-		require.ErrorIs(t, err, nats.ErrAuthorization, name)
-		require.Less(t, time.Since(began), 8*time.Second, name)
-		a.as(asAda)
-	}
-	refused("never started")
+		require.NoError(t, err)
+		stop()
+		refused("stopped")
 
-	stop := a.serve(byName)
-	_, err := a.join("ada", "ada's token")
-	require.NoError(t, err)
-	stop()
-	refused("stopped")
+		stop = a.serve(func(ctx context.Context, _, _ string) (time.Time, error) {
+			<-ctx.Done()
+			return time.Now().Add(time.Hour), ctx.Err()
+		})
+		refused("hanging")
+		stop()
 
-	stop = a.serve(func(ctx context.Context, _, _ string) (time.Time, error) {
-		<-ctx.Done()
-		return time.Now().Add(time.Hour), ctx.Err()
+		other, err := roles.OpenKeys(t.TempDir())
+		require.NoError(t, err)
+		require.NoError(t, other.Ensure(asTokenService))
+		keys, err := other.AdmitKeys()
+		require.NoError(t, err)
+		a.serveWith(keys, byName)
+		refused("with other keys")
 	})
-	refused("hanging")
-	stop()
-
-	other, err := roles.OpenKeys(t.TempDir())
-	require.NoError(t, err)
-	require.NoError(t, other.Ensure(asTokenService))
-	keys, err := other.AdmitKeys()
-	require.NoError(t, err)
-	a.serveWith(keys, byName)
-	refused("with other keys")
 }
 
 // The agent and the token service may be connected to different servers of the cluster.
 func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
 	t.Parallel()
+	inBothModes(t, func(t *testing.T, m mode) {
+		a, other := startAdmittingCluster(t, m)
+		a.serve(byName)
+		a.url = other
+		require.Eventually(t, func() bool { // the servers need a moment to know of each other
+			_, err := a.join("ada", "ada's token")
+			return err == nil
+		}, 30*time.Second, 10*time.Millisecond)
+		nc, err := a.join("ada", "ada's token")
+		require.NoError(t, err)
+		require.True(t, mayPublish(t, nc, "nod.v1.request.ada.s.1"))
+		require.False(t, mayPublish(t, nc, "nod.v1.request.bob.s.1"))
+	})
+}
+
+// startAdmittingCluster runs two servers, and returns the URL of the second one too.
+func startAdmittingCluster(t *testing.T, m mode) (a *admitting, second string) {
+	t.Helper()
+	if m == operatorMode {
+		g, _, _ := startOperatorCluster(t, 2, asTokenService)
+		first, second, _ := strings.Cut(g.url, ",")
+		g.url = first
+		return &admitting{guarded: g, users: []roles.User{{}}}, second
+	}
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, append(everybody(), asTokenService)...)
 	options := members(t, 2)
@@ -226,34 +266,26 @@ func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
 		options[i].Users = users
 	}
 	servers := embeds(t, options...)
-	a := &admitting{guarded: &guarded{t: t, url: servers[0].URL(), keys: keys}, users: users}
-	a.serve(byName)
-	a.url = servers[1].URL()
-	require.Eventually(t, func() bool { // the servers of the cluster need a moment to find each other after their start
-		_, err := a.join("ada", "ada's token")
-		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
-	nc, err := a.join("ada", "ada's token")
-	require.NoError(t, err)
-	require.True(t, mayPublish(t, nc, "nod.v1.request.ada.s.1"))
-	require.False(t, mayPublish(t, nc, "nod.v1.request.bob.s.1"))
+	return &admitting{guarded: &guarded{t: t, url: servers[0].URL(), keys: keys}, users: users}, servers[1].URL()
 }
 
 func TestAConnectionEndsWithItsToken(t *testing.T) {
 	t.Parallel()
-	a := startAdmitting(t)
-	a.serve(func(context.Context, string, string) (time.Time, error) { return time.Now().Add(2 * time.Second), nil })
-	nc, err := a.join("ada", "any", nats.NoReconnect())
-	require.NoError(t, err)
-	require.True(t, nc.IsConnected())
-	require.Eventually(t, nc.IsClosed, 20*time.Second, time.Millisecond)
+	inBothModes(t, func(t *testing.T, m mode) {
+		a := startAdmitting(t, m)
+		a.serve(func(context.Context, string, string) (time.Time, error) { return time.Now().Add(2 * time.Second), nil })
+		nc, err := a.join("ada", "any", nats.NoReconnect())
+		require.NoError(t, err)
+		require.True(t, nc.IsConnected())
+		require.Eventually(t, nc.IsClosed, 20*time.Second, time.Millisecond)
+	})
 }
 
 // A running server follows changes of its users, except for the token service: it refuses a new key of
 // the service until its next start.
 func TestARevokedTokenServiceAdmitsNoMore(t *testing.T) {
 	t.Parallel()
-	a := startAdmitting(t)
+	a := startAdmitting(t, nkeyMode)
 	a.serve(byName)
 	owner := a.as(asOwner)
 	nc, err := a.join("ada", "ada's token", nats.NoReconnect())

@@ -102,14 +102,15 @@ func startIn(t *testing.T, m mode) *guarded {
 	return startGuarded(t)
 }
 
-// operatorKeys makes a directory with keys for all roles, for servers in operator mode.
-func operatorKeys(t *testing.T) (dir string, keys *roles.Keys, accounts []roles.AccountJWT) {
+// operatorKeys makes a directory with keys for all roles and for the further ones, for servers in operator
+// mode.
+func operatorKeys(t *testing.T, more ...roles.ID) (dir string, keys *roles.Keys, accounts []roles.AccountJWT) {
 	t.Helper()
 	dir = t.TempDir()
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.ForOperator())
-	require.NoError(t, keys.Ensure(everybody()...))
+	require.NoError(t, keys.Ensure(append(everybody(), more...)...))
 	accounts, err = keys.AccountJWTs(time.Now())
 	require.NoError(t, err)
 	return dir, keys, accounts

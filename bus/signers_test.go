@@ -276,11 +276,10 @@ func (g *guarded) replacesSigner(name string) {
 	require.NoError(g.t, err)
 }
 
-// startOperatorCluster runs the servers of a cluster in operator mode. It returns their configurations,
-// and functions that end them.
-func startOperatorCluster(t *testing.T, n int) (g *guarded, configs []string, ends []func()) {
+// startOperatorCluster runs servers in operator mode, and returns their configurations and what ends them.
+func startOperatorCluster(t *testing.T, n int, more ...roles.ID) (g *guarded, configs []string, ends []func()) {
 	t.Helper()
-	dir, keys, accounts := operatorKeys(t)
+	dir, keys, accounts := operatorKeys(t, more...)
 	var urls []string
 	options := members(t, n)
 	for i, o := range options {

@@ -15,7 +15,7 @@ import (
 // A token is not sent in the clear, because anyone who reads it on its way can use it.
 func TestATokenCrossesNoNetworkInTheClear(t *testing.T) {
 	t.Parallel()
-	a := startAdmitting(t)
+	a := startAdmitting(t, nkeyMode)
 	asked := make(chan string, 10)
 	a.serve(tellsWhatItIsAsked(asked))
 	file := filepath.Join(t.TempDir(), "token")

@@ -28,6 +28,10 @@ func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 	if err := k.revokeEarlier(now); err != nil {
 		return nil, err
 	}
+	issued, err := k.operator.users(issuedDir)
+	if err != nil {
+		return nil, err
+	}
 	revoked, err := k.operator.users(revokedDir)
 	if err != nil {
 		return nil, err
@@ -41,7 +45,7 @@ func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 		return nil, err
 	}
 	for _, a := range accountNames() {
-		c := k.operator.state.claims(a, revoked)
+		c := k.operator.state.claims(a, issued, revoked)
 		if err := k.operator.addTokens(c); err != nil {
 			return nil, err
 		}
@@ -127,6 +131,7 @@ func (o *operator) addTokens(c *jwt.AccountClaims) error {
 func (k *Keys) OperatorConfig(accounts []AccountJWT, resolverDir string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)
+	b.WriteString(k.AdmitConfig())
 	fmt.Fprintf(&b, "operator: %s\nsystem_account: %s\n", k.operator.state.Operator, k.operator.state.Accounts[System])
 	// For each account, a server keeps the newer of the stored version and the version in its
 	// configuration, so a restart loses no revocation.
@@ -146,7 +151,7 @@ func (a AccountJWT) Name() string { return jwtAccount(a.Account) }
 
 func jwtAccount(a Account) string { return "nod-" + string(a) }
 
-// AccountsOf returns the accounts that have this name.
-func AccountsOf(accounts []AccountJWT, name Account) []AccountJWT {
-	return slices.DeleteFunc(slices.Clone(accounts), func(a AccountJWT) bool { return a.Account != name })
+// AccountsOf returns the accounts with these names.
+func AccountsOf(accounts []AccountJWT, names ...Account) []AccountJWT {
+	return slices.DeleteFunc(slices.Clone(accounts), func(a AccountJWT) bool { return !slices.Contains(names, a.Account) })
 }

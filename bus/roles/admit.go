@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 )
 
@@ -19,9 +21,16 @@ const AdmitSubject = "$SYS.REQ.USER.AUTH"
 // users that the service makes. XKey encrypts the messages between the servers and the service.
 type Admits struct{ Issuer, XKey string }
 
-// AdmitKeys are the secret halves of the keys in Admits. A program that has Issuer can make a user
-// with any rights.
-type AdmitKeys struct{ Issuer, XKey nkeys.KeyPair }
+// AdmitKeys are the secret halves of Admits. On servers with plain keys, whoever has Issuer can make a user
+// with any rights; on servers in operator mode, any agent.
+type AdmitKeys struct {
+	Issuer, XKey nkeys.KeyPair
+	// Asks is the public key that the servers' questions name as their subject: Issuer's own, or in
+	// operator mode that of the token service's account.
+	Asks string
+	// Signs is in operator mode the account of the users that Issuer signs. It is empty for plain keys.
+	Signs string
+}
 
 // maxControlLine is the greatest length of a CONNECT message, which contains the token, on servers
 // that admit agents by tokens. NATS's default of 4 kB is too short for the tokens of some issuers.
@@ -32,11 +41,8 @@ const maxControlLine = 16 << 10
 // shorter.
 const AdmitWithin = 1500 * time.Millisecond
 
-// ErrNoTokens means that the keys are for servers in operator mode, which admit no agents by tokens.
-var ErrNoTokens = errors.New("servers in operator mode admit no agents by tokens: give each job a key (nod keys add agent-NAME), or use servers with plain keys")
-
-// tokenService returns the rights of the token service: to receive the servers' questions and to reply.
-// Only servers send messages in its account.
+// tokenService returns the rights of the token service in its own account, in which only the servers
+// send messages: to hear their questions and to reply.
 func tokenService() Permissions {
 	return Permissions{Subscribe: []string{AdmitSubject}, Responses: true}
 }
@@ -86,7 +92,7 @@ const (
 )
 
 func (k *Keys) admitPath(suffix string) string {
-	return strings.TrimSuffix(k.Path(ID{Role: TokenService}), keySuffix) + suffix
+	return admitFile(k.Path(ID{Role: TokenService}), suffix)
 }
 
 // addAdmitting makes the AdmitKeys of the token service. It does nothing for other roles, or if the key
@@ -95,12 +101,25 @@ func (k *Keys) addAdmitting(id ID) error {
 	if _, err := os.Stat(k.Path(id)); id.Role != TokenService || err == nil {
 		return nil
 	}
-	for suffix, create := range map[string]func() (nkeys.KeyPair, error){issuerSuffix: nkeys.CreateAccount, xkeySuffix: nkeys.CreateCurveKeys} {
-		if err := writeSeed(k.admitPath(suffix), create); err != nil {
-			return fmt.Errorf("make a key for %s: %w", id, err)
-		}
+	var after []string // the text after the issuer's seed
+	if k.operator != nil {
+		after = []string{k.operator.state.Accounts[Tokens], k.operator.state.Accounts[Edge]}
 	}
-	return nil
+	err := writeSeed(k.admitPath(issuerSuffix), nkeys.CreateAccount, after...)
+	if err == nil {
+		err = writeSeed(k.admitPath(xkeySuffix), nkeys.CreateCurveKeys)
+	}
+	if err != nil {
+		return fmt.Errorf("make a key for %s: %w", id, err)
+	}
+	if k.operator == nil {
+		return nil
+	}
+	admits, err := k.admits(id)
+	if err != nil {
+		return err
+	}
+	return k.operator.noteAdmits(&admits)
 }
 
 // removeAdmitting removes the AdmitKeys of the token service. It runs before the key with which the
@@ -109,6 +128,11 @@ func (k *Keys) addAdmitting(id ID) error {
 func (k *Keys) removeAdmitting(id ID) error {
 	if id.Role != TokenService {
 		return nil
+	}
+	if k.operator != nil {
+		if err := k.operator.noteAdmits(nil); err != nil {
+			return err
+		}
 	}
 	for _, suffix := range []string{issuerSuffix, xkeySuffix} {
 		if err := os.Remove(k.admitPath(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -121,14 +145,24 @@ func (k *Keys) removeAdmitting(id ID) error {
 // ReadAdmitKeys reads the keys with which the token service admits agents. Their files are beside the key
 // with which the service connects, and differ from it only in their suffixes.
 func ReadAdmitKeys(keyFile string) (keys AdmitKeys, err error) {
-	name := strings.TrimSuffix(keyFile, keySuffix)
-	if keys.Issuer, err = readAdmitKey(name+issuerSuffix, nkeys.PrefixByteAccount); err != nil {
+	var accounts []string
+	if keys.Issuer, accounts, err = readAdmitKey(admitFile(keyFile, issuerSuffix), nkeys.PrefixByteAccount); err != nil {
 		return AdmitKeys{}, err
 	}
-	if keys.XKey, err = readAdmitKey(name+xkeySuffix, nkeys.PrefixByteCurve); err != nil {
+	if keys.XKey, _, err = readAdmitKey(admitFile(keyFile, xkeySuffix), nkeys.PrefixByteCurve); err != nil {
 		return AdmitKeys{}, err
 	}
-	return keys, nil
+	if len(accounts) == 2 {
+		keys.Asks, keys.Signs = accounts[0], accounts[1]
+		return keys, nil
+	}
+	keys.Asks, err = keys.Issuer.PublicKey()
+	return keys, err
+}
+
+// admitFile returns the name of a file beside the key with which the token service connects.
+func admitFile(keyFile, suffix string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(keyFile, keySuffix), credsSuffix) + suffix
 }
 
 // AdmitKeys reads the token service's AdmitKeys in this directory. It refuses files that others may read.
@@ -157,25 +191,45 @@ func (k *Keys) admits(id ID) (a Admits, err error) {
 	return a, err
 }
 
-func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, err error) {
+// readAdmitKey reads a seed, and the public keys of accounts after it.
+func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, accounts []string, err error) {
 	const again = "nod keys revoke token-service, then nod keys add token-service"
 	seed, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("the token service lacks a key: %w: copy it beside the others, or %s", err, again)
+		return nil, nil, fmt.Errorf("the token service lacks a key: %w: copy it beside the others, or %s", err, again)
 	}
 	defer clear(seed)
-	trimmed := bytes.TrimSpace(seed)
+	trimmed, rest, _ := bytes.Cut(bytes.TrimSpace(seed), []byte("\n"))
+	accounts = strings.Fields(string(rest))
 	prefix, _, err := nkeys.DecodeSeed(trimmed)
 	switch {
-	case err != nil || prefix != kind:
+	case err != nil || prefix != kind || slices.ContainsFunc(accounts, notAnAccount) || len(accounts) != 0 && len(accounts) != 2:
 		err = nkeys.ErrIncompatibleKey
 	case kind == nkeys.PrefixByteCurve:
 		pair, err = nkeys.FromCurveSeed(trimmed)
 	default:
 		pair, err = nkeys.FromSeed(bytes.Clone(trimmed)) // the key pair keeps the slice, so it gets a copy
 	}
-	if err != nil { // the error leaves out the library's error, which may quote the seed
-		return nil, fmt.Errorf("the key %s is damaged: restore it, or %s", path, again)
+	if err != nil { // the library's error may quote the seed, so it is left out
+		return nil, nil, fmt.Errorf("the key %s is damaged: restore it, or %s", path, again)
 	}
-	return pair, nil
+	return pair, accounts, nil
+}
+
+func notAnAccount(public string) bool { return !nkeys.IsValidPublicAccountKey(public) }
+
+// User signs a user for a server that has asked about a client: one with the rights of the agent id, until
+// that time, and whose key is the one in the question.
+func (a AdmitKeys) User(key string, id ID, until time.Time) (string, error) {
+	claims := jwt.NewUserClaims(key)
+	claims.Expires = until.Unix()
+	if a.Signs != "" { // the account gives the rights, by the name
+		claims.Name, claims.IssuerAccount = id.jwtName(), a.Signs
+		claims.SetScoped(true)
+		return claims.Encode(a.Issuer)
+	}
+	claims.Name, claims.Audience = id.String(), string(id.Account())
+	claims.User.Permissions = id.Permissions().JWT()
+	claims.User.AllowedConnectionTypes = jwt.StringList{jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket}
+	return claims.Encode(a.Issuer)
 }

@@ -37,6 +37,7 @@ type signer struct {
 	name    string
 	account Account
 	rights  jwt.Permissions
+	bearer  bool // its users connect without a proof that they have a key
 }
 
 // These signers sign no user of a role.
@@ -44,6 +45,11 @@ const (
 	pushSigner    = "push"         // signs the user that sends accounts to running servers
 	sharesOfStore = "shares-store" // signs the tokens with which accounts import; a user that it signs has no rights
 	sharesOfEdge  = "shares-edge"
+	// sentinelSigner is for the user as which a server takes a client without a key, before it asks the
+	// token service about it. The seed of jobSigner is the token service's own, not in the operator's
+	// directory; it signs the agents that the service admits.
+	sentinelSigner = "sentinel"
+	jobSigner      = "job"
 )
 
 // In a template, ownName stands for the name in a user's JWT, which the server puts in its place. A
@@ -67,9 +73,9 @@ func signers() []signer {
 	var all []signer
 	for _, id := range []ID{
 		{Role: OwnerStore}, {Role: EngineStore}, {Role: Owner}, {Role: Engine}, ConnectorID(Terminal), ConnectorID(Web),
-		ConnectorID(ownName), AgentID(ownName), {Role: Observer},
+		ConnectorID(ownName), AgentID(ownName), {Role: Observer}, {Role: TokenService},
 	} {
-		s := signer{id.signer(), id.Account(), id.Permissions().JWT()}
+		s := signer{name: id.signer(), account: id.Account(), rights: id.Permissions().JWT()}
 		if id.Name == ownName {
 			s.rights.Pub.Deny = append(s.rights.Pub.Deny, "nod.v1.*.*.*.*.>")
 		}
@@ -82,8 +88,9 @@ func signers() []signer {
 		all = append(all, s)
 	}
 	nothing := Permissions{}.JWT()
-	return append(all, signer{sharesOfStore, Store, nothing}, signer{sharesOfEdge, Edge, nothing},
-		signer{pushSigner, System, Permissions{Publish: []string{ClaimsUpdate}, Subscribe: []string{PushInbox + ".>"}}.JWT()})
+	return append(all, signer{name: sharesOfStore, account: Store, rights: nothing}, signer{name: sharesOfEdge, account: Edge, rights: nothing},
+		signer{name: sentinelSigner, account: Tokens, rights: nothing, bearer: true},
+		signer{name: pushSigner, account: System, rights: Permissions{Publish: []string{ClaimsUpdate}, Subscribe: []string{PushInbox + ".>"}}.JWT()})
 }
 
 // longerForConnectors are the subjects that result if a connector's name has dots. The templates deny
@@ -117,26 +124,28 @@ func (id ID) jwtName() string {
 	return id.String()
 }
 
-// accountNames lists the accounts of servers in operator mode.
-func accountNames() []Account { return []Account{System, Store, Edge, Observe} }
+// accountNames lists the accounts of a server in operator mode.
+func accountNames() []Account { return []Account{System, Store, Edge, Observe, Tokens} }
 
 // never is the time of every revocation. A revocation refuses JWTs that were signed before its time, so a
 // revoked key stays refused for ever.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// claims returns the content of an account's JWT. The result still lacks the tokens of the account's
-// imports.
-func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
+// claims returns the content of an account's JWT, without the tokens of its imports.
+func (s *operatorState) claims(a Account, issued, revoked []User) *jwt.AccountClaims {
 	c := jwt.NewAccountClaims(s.Accounts[a])
 	c.Name = jwtAccount(a)
-	c.DefaultPermissions = Permissions{}.JWT() // the rights of a user that no signing key of a role has signed
-	for _, sign := range signers() {
+	c.DefaultPermissions = Permissions{}.JWT() // for a user that no signer of a role has signed
+	for _, sign := range s.signers() {
 		if sign.account == a {
 			scope := jwt.NewUserScope()
-			scope.Key, scope.Role, scope.Template.Permissions = s.Signers[sign.name], sign.name, sign.rights
-			scope.Template.AllowedConnectionTypes = ConnectionTypes()
+			scope.Key, scope.Role, scope.Template.Permissions = s.signerKey(sign.name), sign.name, sign.rights
+			scope.Template.AllowedConnectionTypes, scope.Template.BearerToken = ConnectionTypes(), sign.bearer
 			c.SigningKeys.AddScopedSigner(scope)
 		}
+	}
+	if a == Tokens {
+		c.Authorization = s.asksTokenService(issued, revoked)
 	}
 	for _, u := range revoked {
 		if u.Account() == a {

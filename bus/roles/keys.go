@@ -72,9 +72,6 @@ func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
 	}
-	if k.operator != nil && id.Role == TokenService {
-		return User{}, ErrNoTokens
-	}
 	if issued, err := k.issued(id); err != nil {
 		return User{}, err
 	} else if len(issued) > 0 {
@@ -252,8 +249,9 @@ func WriteNew(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// writeSeed writes the seed of a new key to a new file. It keeps an existing file.
-func writeSeed(path string, create func() (nkeys.KeyPair, error)) error {
+// writeSeed makes a key, and writes its seed to a new file, with the lines of text after it. An existing
+// file stays.
+func writeSeed(path string, create func() (nkeys.KeyPair, error), after ...string) error {
 	pair, err := create()
 	if err != nil {
 		return err
@@ -263,7 +261,9 @@ func writeSeed(path string, create func() (nkeys.KeyPair, error)) error {
 	if err != nil {
 		return err
 	}
-	if err := WriteNew(path, append(seed, '\n')); !errors.Is(err, fs.ErrExist) {
+	content := slices.Concat(seed, []byte("\n"), []byte(strings.Join(append(after, ""), "\n")))
+	defer clear(content)
+	if err := WriteNew(path, content); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil

@@ -32,6 +32,10 @@ type operatorState struct {
 	Operator string             `json:"operator"` // the operator's JWT
 	Accounts map[Account]string `json:"accounts"` // public keys
 	Signers  map[string]string  `json:"signers"`  // public keys
+	// Admits is nil without a token service. Sentinel is the JWT of the user as which a server takes a
+	// client without a key; it has no rights.
+	Admits   *Admits `json:"admits,omitempty"`
+	Sentinel string  `json:"sentinel,omitempty"`
 }
 
 // text returns the content of operator.json.
@@ -123,19 +127,29 @@ func (o *operator) complete() error {
 			return err
 		}
 	}
+	if err := o.completeSentinel(); err != nil {
+		return err
+	}
 	after, err := o.state.text()
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(after, before) {
-		if err := replace(o.path("operator.json"), after); err != nil {
-			return fmt.Errorf("write the operator's public keys: %w", err)
+		if err := o.store(after); err != nil {
+			return err
 		}
 	}
 	return o.ensurePush()
 }
 
-// newAccount returns the public key of a new account. It does not keep the account's seed.
+func (o *operator) store(state []byte) error {
+	if err := replace(o.path("operator.json"), state); err != nil {
+		return fmt.Errorf("write the operator's public keys: %w", err)
+	}
+	return nil
+}
+
+// newAccount returns the public key of a new account, whose seed is not kept.
 func newAccount() (string, error) {
 	pair, err := nkeys.CreateAccount()
 	if err != nil {

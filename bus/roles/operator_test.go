@@ -246,16 +246,3 @@ func TestDamagedUsersAreRefused(t *testing.T) {
 		requireOneLine(t, err, "agent-ada.creds", "damaged")
 	}
 }
-
-// Servers in operator mode know no token service. Keys therefore makes no key for a token service,
-// because such a key would only seem to work.
-func TestAnOperatorDirectoryHasNoTokenService(t *testing.T) {
-	dir := t.TempDir()
-	keys := openOperator(t, dir)
-	_, err := keys.Add(roles.ID{Role: roles.TokenService})
-	require.ErrorIs(t, err, roles.ErrNoTokens)
-	requireOneLine(t, err)
-	files, err := filepath.Glob(filepath.Join(keys.Dir(), "token-service*"))
-	require.NoError(t, err)
-	require.Empty(t, files)
-}

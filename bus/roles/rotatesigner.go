@@ -23,7 +23,10 @@ func (k *Keys) RotateSigner(name string) (elsewhere []User, err error) {
 		return nil, fmt.Errorf("no signing key is called %q: there are %s", name, signerNames())
 	}
 	delete(o.state.Signers, name)
-	for _, file := range []string{name + keySuffix, name + credsSuffix} { // only the signer push has a .creds file in this directory
+	if name == sentinelSigner {
+		o.state.Sentinel = ""
+	}
+	for _, file := range []string{name + keySuffix, name + credsSuffix} { // only push has a .creds file here
 		if err := os.Remove(o.path(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("remove the earlier signing key: %w", err)
 		}

@@ -112,8 +112,7 @@ func (c *keysAddCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "with the nats command: nats %s %s --inbox-prefix %s …\n", flag, keys.Path(id), id.InboxPrefix())
 	}
 	if id.Role == roles.TokenService {
-		fmt.Fprintln(e.stderr, "a NATS server learns of a token service only at its start: start nod up again, or your own servers with the new text of nod keys config, one after another")
-		return nil
+		return e.tokenServiceInForce(keys)
 	}
 	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
 }

@@ -47,10 +47,28 @@ func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool
 			place.DataDir, place.DataDir)
 		return nil
 	}
-	if err := e.push(keys, roles.AccountsOf(accounts, id.Account())); err != nil {
+	changed := []roles.Account{id.Account()}
+	if id.Role == roles.TokenService { // the users that it has signed are of another account
+		changed = append(changed, roles.AgentID("").Account())
+	}
+	if err := e.push(keys, roles.AccountsOf(accounts, changed...)); err != nil {
 		return err
 	}
 	return e.await(follows, "the servers at "+bus.Address(place.URL))
+}
+
+// tokenServiceInForce says what makes servers ask a new token service.
+func (e *env) tokenServiceInForce(keys *roles.Keys) error {
+	if !keys.Operator() {
+		fmt.Fprintln(e.stderr, "a NATS server learns of a token service only at its start: start nod up again, or your own servers with the new text of nod keys config, one after another")
+		return nil
+	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "give each server the new text of `nod keys config --data %s`, and reload it with `nats-server --signal reload`; then run nod keys push\n", place.DataDir)
+	return nil
 }
 
 // pushAll sends all accounts to the servers, except the servers' own account, which is in their
@@ -141,7 +159,7 @@ func (c *keysConfigCmd) operatorConfig(e *env, keys *roles.Keys) error {
 		return err
 	}
 	if c.NSC != "" {
-		return c.forNSC(e, accounts[1:])
+		return c.forNSC(e, keys, accounts[1:])
 	}
 	_, err = fmt.Fprint(e.stdout, keys.OperatorConfig(accounts, c.ResolverDir))
 	return err
@@ -149,7 +167,7 @@ func (c *keysConfigCmd) operatorConfig(e *env, keys *roles.Keys) error {
 
 // forNSC writes the accounts to files, and prints the commands with which another operator signs and
 // publishes them.
-func (c *keysConfigCmd) forNSC(e *env, accounts []roles.AccountJWT) error {
+func (c *keysConfigCmd) forNSC(e *env, keys *roles.Keys, accounts []roles.AccountJWT) error {
 	if err := os.MkdirAll(c.NSC, 0o755); err != nil {
 		return fmt.Errorf("write the accounts: %w", err)
 	}
@@ -162,6 +180,9 @@ func (c *keysConfigCmd) forNSC(e *env, accounts []roles.AccountJWT) error {
 	}
 	for _, a := range accounts {
 		fmt.Fprintf(e.stdout, "nsc push --account %s\n", a.Name())
+	}
+	if lines := keys.AdmitConfig(); lines != "" {
+		fmt.Fprintf(e.stderr, "for the token service, each server's configuration also needs these lines, and a reload:\n%s", lines)
 	}
 	return nil
 }

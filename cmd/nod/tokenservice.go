@@ -37,9 +37,6 @@ func (c *tokenServiceCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		if keys.Operator() {
-			return roles.ErrNoTokens
-		}
 		if err := noJobHasAKey(settings, keys); err != nil {
 			return err
 		}
@@ -91,7 +88,11 @@ func noJobHasAKey(s *tokens.Settings, keys *roles.Keys) error {
 	if err != nil {
 		return err
 	}
-	for _, u := range users {
+	elsewhere, err := keys.Elsewhere()
+	if err != nil {
+		return err
+	}
+	for _, u := range append(users, elsewhere...) {
 		if err := notAJob(s, u.ID); err != nil {
 			return err
 		}

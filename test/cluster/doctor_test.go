@@ -66,6 +66,22 @@ func TestTheClusterIsExamined(t *testing.T) {
 	require.ErrorContains(t, err, "run it once for each")
 }
 
+// An older nats-server is named with its version.
+func TestAnOlderServerIsNamed(t *testing.T) {
+	program := os.Getenv("NOD_TEST_OLD_NATS_SERVER")
+	if program == "" {
+		t.Skip("NOD_TEST_OLD_NATS_SERVER does not name an older nats-server: see CONTRIBUTING.md")
+	}
+	t.Parallel()
+	c := configure(t, 2)
+	for n, server := range []string{c.server, program} {
+		c.server = server
+		c.servers = append(c.servers, c.serve(n))
+	}
+	urls := strings.Split(c.urls, ",")
+	c.examines(false, "n0 at "+urls[0]+" runs, version", "n1 at "+urls[1]+" runs nats-server 2.12.0, and nod needs 2.15 or newer: upgrade it")
+}
+
 // withoutKey removes a key from server n's configuration and makes the server reload it. It returns the
 // earlier configuration.
 func (c *cluster) withoutKey(id roles.ID, n int) (was []byte) {

@@ -102,7 +102,7 @@ func TestNodOnServersInOperatorMode(t *testing.T) {
 	require.Contains(t, said, "until you run nod keys push after")
 	second := c.copied("agent-ci")
 	_, said = c.keys("push")
-	require.Contains(t, said, "STORE, EDGE, OBSERVE: stored by n0")
+	require.Contains(t, said, "STORE, EDGE, OBSERVE, TOKENS: stored by n0")
 	require.NoError(t, running.Flush(), "the overlap has not passed")
 	c.connects(first)
 	running = c.connects(second)

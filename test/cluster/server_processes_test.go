@@ -36,6 +36,7 @@ type cluster struct {
 	urls    string
 	suffix  string // the ending of the key files' names
 	servers []*exec.Cmd
+	places  []string // of each server: the part of its configuration that names its addresses and directories
 }
 
 // natsServer builds nats-server, once for all tests, and returns its path.
@@ -74,8 +75,6 @@ func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *
 		require.NoError(t, keys.ForOperator())
 	}
 	require.NoError(t, keys.Ensure(append(append(roles.First(), roles.ConnectorID("tg"), roles.ID{Role: roles.Observer}), more...)...))
-	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir, "--resolver-dir", "ACCOUNTS-OF-THIS-SERVER").Output()
-	require.NoError(t, err)
 	ports := testports.Free(t, 2*servers)
 	var urls, routes []string
 	for n := range servers {
@@ -84,16 +83,25 @@ func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *
 	}
 	c.urls = strings.Join(urls, ",")
 	for n := range servers {
-		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n%s",
-			n, ports[n], c.log(n), filepath.Join(c.dir, fmt.Sprint("js", n)), strings.ReplaceAll(string(accounts), "ACCOUNTS-OF-THIS-SERVER", filepath.Join(c.dir, fmt.Sprint("accounts", n))))
+		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n",
+			n, ports[n], c.log(n), filepath.Join(c.dir, fmt.Sprint("js", n)))
 		if servers > 1 {
 			// The cluster has a name of its own, because a server of another test may get the port of a
 			// killed server.
 			config += fmt.Sprintf("\ncluster { name: c%d, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[0], ports[servers+n], strings.Join(routes, ","))
 		}
-		require.NoError(t, os.WriteFile(c.config(n), []byte(config), 0o600))
+		c.places = append(c.places, config)
+		c.configures(n)
 	}
 	return c
+}
+
+// configures writes the configuration of server n, with the accounts as nod keys config now prints them.
+func (c *cluster) configures(n int) {
+	c.t.Helper()
+	accounts, err := output(exec.Command(c.nod, "keys", "config", "--data", c.dir, "--resolver-dir", filepath.Join(c.dir, fmt.Sprint("accounts", n))))
+	require.NoError(c.t, err)
+	require.NoError(c.t, os.WriteFile(c.config(n), []byte(c.places[n]+accounts), 0o600))
 }
 
 func (c *cluster) config(n int) string { return filepath.Join(c.dir, fmt.Sprintf("n%d.conf", n)) }

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus/roles"
@@ -33,8 +35,16 @@ func TestOwnServersAdmitJobsByTheirTokens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out with -short: a server, an engine and token services as processes")
 	}
+	for mode, suffix := range map[string]string{"nkeys": ".nk", "operator": ".creds"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			admitsJobs(t, configureKeys(t, 1, suffix, roles.ID{Role: roles.TokenService}))
+		})
+	}
+}
+
+func admitsJobs(t *testing.T, c *cluster) {
 	issuer := tokenstest.New(t)
-	c := configure(t, 1, roles.ID{Role: roles.TokenService})
 	server := c.serve(0)
 	c.servers = append(c.servers, server)
 	_, up := c.engine(1)
@@ -78,4 +88,44 @@ func TestOwnServersAdmitJobsByTheirTokens(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(log), strings.Split(issuer.Token(nil), ".")[0], "no token reaches the server's log")
 	require.NotContains(t, string(log), "[ERR] Authorization callout", "the configuration is whole")
+}
+
+// Servers in operator mode learn of a new token service by a reload and nod keys push, and of its revocation
+// by nod keys revoke alone, which closes the connections of tokens.
+func TestAServerInOperatorModeLearnsOfATokenService(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: a server and a token service as processes")
+	}
+	issuer := tokenstest.New(t)
+	c := configureKeys(t, 1, ".creds")
+	c.servers = append(c.servers, c.serve(0))
+	require.Eventually(t, func() bool { _, err := c.dialed(c.copied("agent-local")); return err == nil }, 30*time.Second, rig.Tick)
+	jobs := fmt.Sprintf(`{"jobs": [{"issuer": %q, "audience": "nod", "match": {"repository_id": "7"}, "agent": "ci-web"}]}`, issuer.URL)
+	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "tokens.json"), []byte(jobs), 0o600))
+	_, said := c.keys("add", "token-service")
+	require.Contains(t, said, "nod keys push")
+	c.configures(0)
+	require.NoError(t, c.servers[0].Process.Signal(syscall.SIGHUP))
+	c.keys("push")
+	require.Contains(t, <-c.says(c.command("token-service", "token-service")), "the token service is up")
+	join := func() (nc *nats.Conn, err error) {
+		nc, err = nats.Connect(c.urls, nats.UserInfo("ci-web", issuer.Token(nil)), nats.NoReconnect(), nats.Timeout(30*time.Second))
+		if err == nil {
+			t.Cleanup(nc.Close)
+		}
+		return nc, err
+	}
+	var nc *nats.Conn
+	require.Eventually(t, func() (ok bool) { // the reload takes a moment
+		var err error
+		nc, err = join()
+		return err == nil
+	}, 30*time.Second, rig.Tick)
+	_, said = c.keys("revoke", "token-service")
+	require.Contains(t, said, "TOKENS")
+	require.Contains(t, said, "in force")
+	require.Eventually(t, nc.IsClosed, 30*time.Second, rig.Tick)
+	_, err := join()
+	require.ErrorIs(t, err, nats.ErrAuthorization)
 }

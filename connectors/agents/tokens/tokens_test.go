@@ -5,10 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -68,56 +65,10 @@ func TestAValidTokenAdmitsItsJob(t *testing.T) {
 func TestInvalidTokensAreRefused(t *testing.T) {
 	i, other := tokenstest.New(t), tokenstest.New(t)
 	s := service(t, i, web)
-	id, key := i.Key()
-	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	require.NoError(t, err)
-	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	jwk, err := json.Marshal(jose.JSONWebKey{Key: key.Public(), KeyID: id})
-	require.NoError(t, err)
-	valid := i.Token(nil)
-	parts := strings.Split(valid, ".")
-	header := func(alg string) string {
-		return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"` + alg + `","kid":"` + id + `","typ":"JWT"}`))
-	}
-	payload := func(changes map[string]any) string {
-		text, err := json.Marshal(i.Claims(changes))
-		require.NoError(t, err)
-		return base64.RawURLEncoding.EncodeToString(text)
-	}
-	for name, token := range map[string]string{
-		"expired":                       i.Token(map[string]any{"exp": time.Now().Add(-time.Second).Unix()}),
-		"without an end":                i.Token(map[string]any{"exp": nil}),
-		"end is a text":                 i.Token(map[string]any{"exp": "2099-01-01"}),
-		"end beyond all numbers":        i.Token(map[string]any{"exp": 1e300}),
-		"not valid yet":                 i.Token(map[string]any{"nbf": time.Now().Add(time.Hour).Unix()}),
-		"another audience":              i.Token(map[string]any{"aud": "https://github.com/acme"}),
-		"no audience":                   i.Token(map[string]any{"aud": nil}),
-		"an audience that begins alike": i.Token(map[string]any{"aud": "nod-evil"}),
-		"another issuer":                other.Token(nil),
-		"another issuer that lies":      other.Token(map[string]any{"iss": i.URL}),
-		"an issuer that is no text":     i.Token(map[string]any{"iss": []string{i.URL}}),
-		"the issuer with a slash":       i.Token(map[string]any{"iss": i.URL + "/"}),
-		"alg none":                      header("none") + "." + parts[1] + ".",
-		"alg none with a signature":     header("none") + "." + parts[1] + "." + parts[2],
-		"alg None":                      header("None") + "." + parts[1] + ".",
-		"HS256 by the public PEM":       tokenstest.Sign(t, jose.HS256, public, id, i.Claims(nil)),
-		"HS256 by the public DER":       tokenstest.Sign(t, jose.HS256, der, id, i.Claims(nil)),
-		"HS256 by the public JWK":       tokenstest.Sign(t, jose.HS256, jwk, id, i.Claims(nil)),
-		"an unknown kid":                tokenstest.Sign(t, jose.ES256, foreign, "unknown", i.Claims(nil)),
-		"a foreign key, the known kid":  tokenstest.Sign(t, jose.ES256, foreign, id, i.Claims(nil)),
-		"a foreign key, no kid":         tokenstest.Sign(t, jose.ES256, foreign, "", i.Claims(nil)),
-		"changed claims":                parts[0] + "." + payload(map[string]any{"repository": "acme/other"}) + "." + parts[2],
-		"no signature":                  parts[0] + "." + parts[1] + ".",
-		"a cut signature":               valid[:len(valid)-8],
-		"JSON":                          `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`,
-		"two tokens":                    valid + "." + valid,
-		"empty":                         "", "dots": "..", "text": "hunter2",
-	} {
+	for name, token := range i.Invalid(other) {
 		t.Run(name, func(t *testing.T) { refused(t, s, "ci-web", token) })
 	}
-	_, err = s.Check(t.Context(), "ci-web", valid)
+	_, err := s.Check(t.Context(), "ci-web", i.Token(nil))
 	require.NoError(t, err)
 }
 
@@ -191,6 +142,8 @@ func TestSettingsThatAdmitTooManyAreRefused(t *testing.T) {
 		"a name and a claim":   {job("") + "," + job(`{"agent": "ci-{{repository_id}}"}`), "same name"},
 		"two claims, one name": {job(`{"agent": "ci-{{repository_id}}"}`) + "," + job(`{"agent": "ci-{{repository_owner_id}}"}`), "same name"},
 		"two issuers":          {job(`{"agent": "ci-{{repository_id}}"}`) + "," + job(`{"issuer": "https://idp.example", "agent": "ci-{{repository_id}}"}`), "same name"},
+		"two authorities":      {job(`{"ca_file": "a.pem"}`) + "," + job(`{"ca_file": "b.pem"}`), "two values of ca_file"},
+		"one authority of two": {job(`{"ca_file": "a.pem"}`) + "," + job(""), "two values of ca_file"},
 		"a longer beginning":   {job(`{"agent": "ci-{{repository_id}}"}`) + "," + job(`{"agent": "ci-x-{{repository_id}}"}`), "same name"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -133,15 +134,30 @@ func (l *logins) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.client == nil || !reflect.DeepEqual(l.madeFor, *o) {
-		secret := ""
-		if o.ClientSecretEnv != "" || o.ClientSecretFile != "" {
-			if secret, err = people.ReadSecret("connectors.web.oidc.client_secret", o.ClientSecretEnv, o.ClientSecretFile, "the client's secret"); err != nil {
-				return nil, nil, schemas.Errorf(schemas.CodeUnavailable, "%v", err)
-			}
+		client, err := newIssuer(o, l.url)
+		if err != nil {
+			return nil, nil, schemas.Errorf(schemas.CodeUnavailable, "%v", err)
 		}
-		l.client, l.madeFor = issuer.New(*o, secret, l.url+callbackPath), *o
+		l.client, l.madeFor = client, *o
 	}
 	return l.client, &state.Settings, nil
+}
+
+// newIssuer returns the client of an issuer for the inbox at url.
+func newIssuer(o *schemas.OIDC, url string) (*issuer.Client, error) {
+	secret := ""
+	if o.ClientSecretEnv != "" || o.ClientSecretFile != "" {
+		var err error
+		if secret, err = people.ReadSecret("connectors.web.oidc.client_secret", o.ClientSecretEnv, o.ClientSecretFile, "the client's secret"); err != nil {
+			return nil, err
+		}
+	}
+	return issuer.New(*o, secret, url+callbackPath), nil
+}
+
+// Issuer returns a client of the issuer that the settings name, which must name one.
+func Issuer(s *schemas.Settings) (*issuer.Client, error) {
+	return newIssuer(s.OIDC(), strings.TrimRight(s.Connectors.Web.PublicURL, "/"))
 }
 
 // create stores the login of a new session.

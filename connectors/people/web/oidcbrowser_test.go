@@ -92,6 +92,10 @@ func TestALoginAtOIDCProvider(t *testing.T) {
 		c.NoError(resp.Body.Close())
 	}
 
+	requireAccepted(t, issuer, c.web.URL())
+	for n, r := range map[int][]string{1: {clientID, clientSecret, inboxURL}, 2: {clientID, "another", c.web.URL()}} {
+		c.Error(examined(t, issuer, r[0], r[1], r[2])[n].Err)
+	}
 	p := c.arrives(1440, 900)
 	enter := func() {
 		p.does(script("document.querySelector('button.login').click()"))

@@ -39,7 +39,8 @@ type testIssuer struct {
 	access  map[string]bool
 	calls   int
 	down    bool
-	// forge changes the claims of the next id_tokens. sign replaces their signature.
+	replies map[string]int // a path that replies only with this status
+	// forge changes the claims of the next id_tokens; sign replaces their signature.
 	forge       func(claims map[string]any)
 	sign        func(claims map[string]any) string
 	noRefresh   bool
@@ -71,9 +72,13 @@ func newIssuer(t *testing.T, makeKey func() (*rsa.PrivateKey, error)) *testIssue
 	mux.HandleFunc("GET /userinfo", i.userinfo)
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
-		down := i.down
+		down, status := i.down, i.replies[r.URL.Path]
 		i.calls++
 		i.mu.Unlock()
+		if status != 0 {
+			w.WriteHeader(status)
+			return
+		}
 		if down {
 			http.Error(w, "down", http.StatusBadGateway)
 			return

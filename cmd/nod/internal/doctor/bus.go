@@ -36,7 +36,9 @@ func throughBus(ctx context.Context, o Options) []Finding {
 		if o.Place.URL == "" { // only the machine that runs nod stores the secrets of the channels
 			found = append(found, channels(ctx, o, settings)...)
 		}
+		found = append(found, logins(ctx, o, settings)...)
 	}
+	found = append(found, tokenService(ctx, o)...)
 	return append(found, boundary(o, settings, open)...)
 }
 

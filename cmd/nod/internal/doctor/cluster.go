@@ -59,6 +59,10 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 		} else {
 			c.Close()
 		}
+		if older(info.Version) {
+			found = append(found, wrong(check, fmt.Sprintf("%s at %s runs nats-server %s, and nod needs %s or newer", people.Line(info.Name), bus.Address(place.URL), people.Line(info.Version), oldestServer), "upgrade it"))
+			continue
+		}
 		found = append(found, ok(check, fmt.Sprintf("%s at %s runs, version %s, and accepts the key of %s", people.Line(info.Name), bus.Address(place.URL), info.Version, id)))
 	}
 	versions := map[string]bool{}
@@ -72,6 +76,17 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 		found = append(found, note(check, "NOD_URL names one server of the cluster "+people.Line(conn.ServerInfo().Cluster), "name all servers, so that agents and engines go on without this one"))
 	}
 	return found, conn
+}
+
+// oldestServer is the oldest version of nats-server with which nod works.
+const oldestServer = "2.15"
+
+// older reports whether a server's version is below oldestServer. It returns false for a version that it
+// cannot parse.
+func older(version string) bool {
+	major, minor, ok := majorMinor(version)
+	wantMajor, wantMinor, _ := majorMinor(oldestServer)
+	return ok && (major < wantMajor || major == wantMajor && minor < wantMinor)
 }
 
 // hostOf returns the host and the port of a server's URL. A missing port is the default port of NATS,

@@ -40,6 +40,12 @@ func TestAStoreOfAClusterIsJudged(t *testing.T) {
 
 var errState = errors.New("read the state of KV_shown_prompts: context deadline exceeded")
 
+func TestOlderServersAreKnownByTheirVersion(t *testing.T) {
+	for version, want := range map[string]bool{"2.15.0": false, "2.15.0-preview.1": false, "2.16.1": false, "3.0.0": false, "2.14.9": true, "2.9.25": true, "1.4.1": true, "": false, "x": false} {
+		assert.Equal(t, want, older(version), version)
+	}
+}
+
 func TestAServerIsKnownByItsHostAndPort(t *testing.T) {
 	for url, host := range map[string]string{
 		"nats://a:4222": "a:4222", "nats://a": "a:4222", "a": "a:4222", "a:4223": "a:4223",
