@@ -47,10 +47,12 @@ func TestASessionIsResumed(t *testing.T) {
 func TestAFailedPressDoesNotCount(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
+	release := w.Hold()
 	w.Drop(0)
 	w.presses(m, "✅ Allow once") // the press fails at once, because no connection is open
 	w.Command(ann, "thaw", false)
 	w.told(discordtest.NoResponse)
+	release()
 	w.waits(func() bool { return w.count("Nothing changed: nod could not take this in time") == 2 })
 	w.Empty(w.desk.Answers())
 	w.Zero(w.desk.Freezes())

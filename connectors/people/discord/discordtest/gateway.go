@@ -51,6 +51,12 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this server speaks version 10 in JSON", http.StatusBadRequest)
 		return
 	}
+	s.mu.Lock()
+	held := s.held
+	s.mu.Unlock()
+	if held != nil {
+		<-held
+	}
 	ws, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		return // Accept has replied with the error
@@ -302,6 +308,15 @@ func (s *Server) Reconnect() {
 	for _, ws := range s.connections() {
 		say(ws, map[string]any{"op": opReconnect, "d": nil})
 	}
+}
+
+// Hold lets new connections wait until release is called.
+func (s *Server) Hold() (release func()) {
+	held := make(chan struct{})
+	s.mu.Lock()
+	s.held = held
+	s.mu.Unlock()
+	return func() { close(held) }
 }
 
 // Drop closes all connections with a code, or without a message if the code is 0.
