@@ -36,7 +36,7 @@ type Server struct {
 	commands     []json.RawMessage
 	registered   int // the number of calls that have registered a command
 	sessions     []*session
-	held         chan struct{} // new connections wait until this channel is closed; nil if they need not wait
+	held         chan struct{}           // new connections wait until this channel is closed; nil if they need not wait
 	interactions map[string]*interaction // the interactions, by token
 	nonces       map[string]*message
 	faults       []Fault
