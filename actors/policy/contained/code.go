@@ -360,7 +360,8 @@ var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`\b(?:fs|os)\s*\[|(?:require|import)\s*\(\s*(?:[^'"\s]|(?:'[^']*'|"[^"]*")\s*[^)'"\s])|['"]data:|\bvm['"]|runin\w*context|mainmodule|createrequire|dlopen|worker_threads|\bworker\s*\(|['"](?:node:)?(?:module|cluster|inspector|wasi|repl)['"]|import\s+\*|from\s+os\s+import|\bgem\b|include|dofile|loadstring|loadfile|\bload\b\s*\(\s*['"]|\bdo\s+['"]`,
 }, "|"))
 
-// runsScript checks the commands source and ".", which run a file in the shell of the line.
+// runsScript checks the commands "source" and ".", which run a file in the same shell as the rest of the
+// command line.
 func (c *command) runsScript() {
 	if len(c.args) == 0 || !c.args[0].Known {
 		c.refuse("runs code that is not known")

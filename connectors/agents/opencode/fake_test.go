@@ -37,7 +37,7 @@ type fakeOpenCode struct {
 	messages  []map[string]any // the messages of each session, as OpenCode lists them
 	streams   map[chan string]bool
 	unstored  int // number of reads of a message that do not show its call's input yet
-	failReply int // number of replies to refuse with 503
+	failReply int // how many of the next replies to permissions the server refuses with status 503
 	tooLate   int // number of replies to permissions that were not pending
 
 	down atomic.Bool // abort every new HTTP request

@@ -162,7 +162,7 @@ func (c call) finished() bool { return c.Status == "completed" || c.Status == "e
 // before it stores the input.
 func (c call) stored() bool { return c.Tool != "" && c.Status != "pending" }
 
-// call reads the tool call that needs p from OpenCode. The result is empty if p has no call id, or if
+// call asks OpenCode for the tool call that needs the permission p. The result is empty if p has no call id, or if
 // p's message does not contain the call.
 func (s *server) call(ctx context.Context, p permission) (call, error) {
 	if p.MessageID == "" || p.CallID == "" {
