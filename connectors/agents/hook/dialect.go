@@ -144,6 +144,7 @@ func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} 
 // Setup describes a host's settings file and the hook events that nod uses.
 type Setup struct {
 	DirEnv     string   // an environment variable whose value replaces Dir; may be empty
+	HomeEnv    string   // an environment variable whose value replaces the user's home; may be empty
 	Dir        string   // the host's settings directory, relative to the user's home
 	ProjectDir string   // the host's settings directory, relative to a project; Dir if empty
 	File       string   // the settings file, relative to the settings directory

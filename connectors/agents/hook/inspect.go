@@ -48,7 +48,7 @@ func (h Host) Present() bool {
 	if dir := os.Getenv(h.Setup.DirEnv); h.Setup.DirEnv != "" && dir != "" {
 		return isDir(dir)
 	}
-	home, err := os.UserHomeDir()
+	home, err := h.Setup.home()
 	if err != nil {
 		return false
 	}
