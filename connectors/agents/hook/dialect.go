@@ -175,7 +175,7 @@ type Setup struct {
 	// adds a hook with ApprovedFlag at the Strict events, because that hook lets an approved call through.
 	Denied  string
 	Matcher string // the matcher of a hook that runs for all tools
-	Off     string // the top-level setting that, if true, turns all hooks off
+	Off     string // the setting that, if true, turns all hooks off; a top-level setting, or if Bare is true, one beside the events
 	// Bare is true if the events are members of a file with File's name, and not of an object "hooks" in it.
 	Bare bool
 	// Others are other files with hooks, relative to the settings directory. At each event, the host runs only

@@ -105,7 +105,7 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 	if doc.stale {
 		return found, nil // a changed script may not ask nod, so return no hooks
 	}
-	if doc.isTrue(host.Setup.Off) {
+	if doc.isOff(host.Setup) {
 		found.Off = host.Setup.Off
 	}
 	s := host.Setup

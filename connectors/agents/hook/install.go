@@ -84,7 +84,7 @@ func Install(host Host, o InstallOptions) (Change, error) {
 		if change.Changed() {
 			change.Note = host.Setup.Note
 		}
-		if doc.isTrue(host.Setup.Off) {
+		if doc.isOff(host.Setup) {
 			change.Warning = fmt.Sprintf("%s sets %q: no hook runs until you remove it", change.Path, host.Setup.Off)
 		}
 	}
