@@ -67,6 +67,22 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 	}
 }
 
+// PushSigned signs the accounts with these names and sends them, twice. A server checks a connection's key
+// before it notes the connection, so one that arrives during the first update may miss it. The second update,
+// signed anew because servers skip one that they have, closes it. The caller holds the keys' Lock.
+func PushSigned(ctx context.Context, url string, keys *roles.Keys, names []roles.Account, log *slog.Logger) (servers []string, err error) {
+	for range 2 {
+		accounts, err := keys.AccountJWTs(time.Now())
+		if err != nil {
+			return nil, err
+		}
+		if servers, err = PushAccounts(ctx, url, keys.PushCreds(), roles.AccountsOf(accounts, names...), log); err != nil {
+			return nil, err
+		}
+	}
+	return servers, nil
+}
+
 // storedBy returns the servers that have stored all accounts. The map stored has the number of accounts
 // that each server has stored. storedBy fails if this map is empty or a server has stored only some
 // accounts.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/nodbus/nod/actors"
@@ -70,7 +71,7 @@ type Options struct {
 	Log     *slog.Logger // if nil, nod logs nothing
 }
 
-// Nod is a running nod. All methods except Stop are safe for concurrent use.
+// Nod is a running nod. All methods are safe for concurrent use until Stop is called.
 type Nod struct {
 	opts   Options
 	keys   *roles.Keys
@@ -88,6 +89,9 @@ type Nod struct {
 	running []string // the connectors that have a worker
 
 	stopKeys func() // ends the goroutine of followKeys; nil without an embedded server
+
+	stopping sync.Once
+	stopped  error // the result of Stop
 }
 
 // Start starts a nod and returns once the nod serves requests. An error is one line, and leaves no part
@@ -355,8 +359,13 @@ func WithApprovers(data []byte) ([]byte, error) {
 
 // Stop stops the connectors, replies to every open call, and then stops the engine, the connections
 // and the server. Pending requests stay stored. The context bounds the wait for open calls and for
-// work in progress.
+// work in progress. A further call waits for the first one and returns its error.
 func (n *Nod) Stop(ctx context.Context) error {
+	n.stopping.Do(func() { n.stopped = n.stop(ctx) })
+	return n.stopped
+}
+
+func (n *Nod) stop(ctx context.Context) error {
 	if n.metrics != nil {
 		n.metrics.Running(nil)
 	}

@@ -50,6 +50,24 @@ func start(t *testing.T, o embed.Options) *used {
 	return u
 }
 
+// A second Stop returns what the first one did, and does not hang.
+func TestStopTwice(t *testing.T) {
+	t.Parallel()
+	n, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, n.Stop(ctx))
+	again := make(chan error, 1)
+	go func() { again <- n.Stop(ctx) }()
+	select {
+	case err := <-again:
+		require.NoError(t, err)
+	case <-ctx.Done():
+		t.Fatal("the second Stop hangs")
+	}
+}
+
 // Two requests pass through every layer. A rule decides the first, and a person the second.
 func TestStart(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,7 @@ package schemas
 // MaxDiskFile is the greatest size of an encoded DiskFile, in bytes.
 const MaxDiskFile = 16 << 10
 
-// DiskFile describes the file that a call writes, as the engine read the file when the call was asked. It
+// DiskFile describes the file that a call would write, as it was when the engine got the request. It
 // contains only lines around the change. It is not part of the request or of the request's digest.
 type DiskFile struct {
 	// New means that the file did not exist.

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxLines bounds the number of sessions whose pending questions are cached in order.
+	// maxLines is the largest number of sessions for which the list of pending questions, oldest first, is
+	// cached.
 	maxLines = 256
 	// verifiedFor is how long a cached promptLine decides about the turn of a question. After
 	// that, the records of the first questions in the line are read again.

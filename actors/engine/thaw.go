@@ -60,7 +60,7 @@ func (o *Options) secondDevices(s *schemas.Settings) []schemas.Identity {
 }
 
 // checkThawKept returns an error for settings by which the agents' machine could thaw a freeze that
-// needs a second device. Such settings add another second device, or remove the last second device.
+// needs a second device. Such settings add a second device, or remove the only one that is left.
 func (e *admin) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err

@@ -147,7 +147,7 @@ func TestReplayOfContained(t *testing.T) {
 	assert.Positive(t, last.Contained)
 	assert.Less(t, last.Asked, all[len(all)-2].Asked)
 	assert.LessOrEqual(t, last.MedianAnswered, 1)
-	assert.LessOrEqual(t, last.P90Answered, 12)
+	assert.LessOrEqual(t, last.P90Answered, 20) // no answer lasts for the tools of MCP servers that write, which some of these sessions use much
 	t.Log(last.String())
 }
 

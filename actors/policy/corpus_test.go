@@ -63,8 +63,8 @@ func corpusDir() string {
 	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
-// control replaces visible symbols by control characters. The corpus has these symbols, because it
-// contains no control characters.
+// control replaces visible symbols by the control characters for which they stand, because the corpus is
+// written without control characters.
 var control = strings.NewReplacer("␊", "\n", "␉", "\t", "␍", "\r", "␛", "\x1b", "␈", "\b", "␋", "\v", "␌", "\f", "␀", "\x00")
 
 type shellCase struct{ command, verdict, reason string }

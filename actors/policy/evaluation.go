@@ -172,6 +172,9 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 	case ev.tool.Kind == tools.Notes:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
 	default:
+		if ev.location.Looked != nil {
+			ev.namesOnlyProject() // notes the names in the input that may be links, which matter for answers that this policy may not have
+		}
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"has effects that nod does not know"}}
 		if verb := tools.GraveVerb(ev.call.ToolName); verb != "" {
 			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"has effects that nod does not know, and a name that says " + verb}

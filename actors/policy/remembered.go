@@ -101,7 +101,7 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 	if tools.Named(a.Tool).Name != ev.tool.Name || !untold && !inAnswersProject(a, ev.location) {
 		return false
 	}
-	if ev.tool.Kind == tools.Unknown && !(tools.Rememberable(a.Tool) && ev.namesOnlyProject()) {
+	if ev.tool.Kind == tools.Unknown && !coversUnknown(a, ev) {
 		return false
 	}
 	if a.Path == "" {
@@ -118,4 +118,12 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 		}
 	}
 	return len(t.paths) > 0
+}
+
+// coversUnknown reports whether a remembered rule covers this input of a tool that nod does not know.
+func coversUnknown(a *schemas.RememberedRule, ev *evaluation) bool {
+	if a.Project == "" { // no answer makes such a rule; it comes from a session's permissions, which the call's paths have passed
+		return ev.namesNoSecret()
+	}
+	return tools.Rememberable(a.Tool) && ev.namesOnlyProject()
 }

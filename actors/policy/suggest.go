@@ -309,7 +309,7 @@ func alsoAllows(a schemas.RememberedRule) []string {
 		}
 		return []string{"the same command with any further words", why}
 	case tools.Rememberable(a.Tool):
-		return []string{"the same tool with any input that names no secret, no file outside the project and no inner address"}
+		return []string{"the same tool with any input that names no secret, no file outside the project, no address and no act such as delete"}
 	case strings.HasSuffix(a.Path, "/"):
 		return []string{"every file below it but for .git, agents' and editors' settings and secrets"}
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"slices"
@@ -17,49 +18,107 @@ import (
 const maxInputTexts = 2000
 
 // namesOnlyProject reports whether the input of a tool that nod does not know names no secret, no
-// protected file, no path outside the project and no address that is not public. Any text in the input
-// may be a path, so text that only looks like such a name counts too.
+// protected file, no path outside the project, no address and no act. Any text in the input may be such a
+// name, so text that only looks like one counts too.
 func (ev *evaluation) namesOnlyProject() bool {
-	texts, ok := inputTexts(ev.call.Input)
-	return ok && !slices.ContainsFunc(texts, ev.namesOutside)
+	in := inputTexts{}
+	return in.read(ev.call.Input) && !slices.ContainsFunc(in.whole, acts) && !slices.ContainsFunc(in.words, ev.namesOutside)
 }
 
-// inputTexts returns all words in the keys and the strings of an input, at any depth. ok is false if the
-// input is not JSON, or has too many words.
-func inputTexts(input json.RawMessage) (texts []string, ok bool) {
+// namesNoSecret reports whether the input of a tool that nod does not know names no secret.
+func (ev *evaluation) namesNoSecret() bool {
+	in := inputTexts{}
+	return in.read(ev.call.Input) && !slices.ContainsFunc(in.words, func(text string) bool {
+		return slices.ContainsFunc(pieces(text), func(p string) bool { return ev.pol.shell.Secrets.MayBeListed(p, ev.location, true) })
+	})
+}
+
+// inputTexts has the texts in the keys and the strings of an input, at any depth, also in JSON within
+// strings, and as they are without URL encoding.
+type inputTexts struct {
+	whole []string
+	words []string // the texts and their words
+}
+
+// read adds the texts of an input. It returns false if the input is not JSON, or has too many words.
+func (t *inputTexts) read(input []byte) bool {
 	in := json.NewDecoder(bytes.NewReader(input))
 	in.UseNumber()
 	for {
 		switch token, err := in.Token(); {
 		case err == io.EOF:
-			return texts, true
-		case err != nil, len(texts) > maxInputTexts:
-			return nil, false
+			return true
+		case err != nil:
+			return false
 		default:
-			if text, isText := token.(string); isText {
-				texts = append(texts, strings.TrimSpace(text))
-				texts = append(texts, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`<>()[]{},;|&=", r) })...)
+			if text, isText := token.(string); isText && !t.add(text) {
+				return false
 			}
 		}
 	}
 }
 
+func (t *inputTexts) add(text string) bool {
+	t.whole = append(t.whole, strings.TrimSpace(text))
+	t.words = append(t.words, strings.TrimSpace(text))
+	t.words = append(t.words, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`<>()[]{},;|&=", r) })...)
+	if len(t.words) > maxInputTexts {
+		return false
+	}
+	if inner := []byte(text); json.Valid(inner) && !t.read(inner) {
+		return false
+	}
+	plain := unescaped(text)
+	return plain == text || t.add(plain)
+}
+
+// unescaped returns a text without its URL encoding. It leaves faulty codes as they are.
+func unescaped(text string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "%")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		if code, err := hex.DecodeString(rest[:min(2, len(rest))]); err == nil && len(code) == 1 {
+			b.Write(code)
+			rest = rest[2:]
+		} else {
+			b.WriteByte('%')
+		}
+		text = rest
+	}
+}
+
 // namesOutside reports whether a word may name something that an answer for the project does not cover.
 func (ev *evaluation) namesOutside(text string) bool {
-	names := ev.pol.shell.Secrets
-	if scheme, rest, ok := strings.Cut(text, "://"); ok {
-		return scheme != "http" && scheme != "https" || tools.PrivateURL(text) != "" || names.MayBeListed(rest, ev.location, false)
-	}
-	if innerHost(text) {
+	if strings.Contains(text, "://") || address.MatchString(text) || innerHost(text) {
 		return true
 	}
 	return slices.ContainsFunc(pieces(text), func(p string) bool {
 		slashed := pathname.Slashes(p)
-		leads := pathname.IsAbs(slashed) || strings.HasPrefix(p, "~") || strings.Contains("/"+slashed+"/", "/../")
-		return names.MayBe(p, ev.location, false) || leads && !ev.location.InProject(p) ||
+		leads := pathname.IsAbs(slashed) || strings.HasPrefix(p, "~") || strings.Contains("/"+slashed+"/", "/../") || len(ev.location.Follow(p)) > 0
+		return computed.MatchString(slashed) || ev.pol.shell.Secrets.MayBe(p, ev.location, true) || leads && !ev.location.InProject(p) ||
 			slices.ContainsFunc(pathname.Split(nil, slashed), func(seg string) bool { return pathname.NeverRemembered.Has(seg, true) })
 	})
 }
+
+// computed matches a path that begins in the home of another person, or with a variable.
+var computed = lazyregexp.New(`^~[^/]+|[$%].*/`)
+
+// acts reports whether a text tells a tool to do something: a statement of a database, a command in a
+// shell's brackets, or a single word for an act, such as the name or the value of a field.
+func acts(text string) bool {
+	return actingText.MatchString(text) || len(text) < 40 && !strings.ContainsAny(text, " /.") && tools.Acts(text)
+}
+
+var actingText = lazyregexp.New(`(?is)\b(?:drop|truncate|alter|create|grant|revoke|attach|pragma|vacuum|call|exec(?:ute)?)\s+\w+|\b(?:delete|copy|load)\b.*\b(?:from|to|data)\b|\b(?:insert|replace|merge|into)\s+(?:into|outfile|dumpfile)\b|` +
+	`\bupdate\b.*\bset\b|\b(?:pg_|lo_|xp_|sp_|dblink|load_file|load_extension|readfile|writefile)\w*\s*\(|\$\(|` + "`" + `|\brm\s+-`)
+
+// address matches the address of a host with a path, a mail address, and a text with a scheme. A text with a
+// line number, such as a.go:12, is no address.
+var address = lazyregexp.New(`(?i)^(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#]|^[\w.+-]+@[\w-]+(?:\.[\w-]+)+|^(?:file|data|javascript|mailto|view-source|jar|blob|about|chrome|vscode|ssh|tel|urn):`)
 
 // innerHost reports whether a text without a scheme may be the address of a host that is not public.
 func innerHost(text string) bool {

@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +23,7 @@ func TestAnAnswerForAnMCPToolCoversTheTool(t *testing.T) {
 	require.Len(t, reaches, 1)
 	assert.Equal(t, "mcp__draw__batch_get in /srv/app", reaches[0].String())
 	with := p.With(reaches[0].Rules...)
-	for _, input := range []string{`{}`, `{"filePath":"designs/b.pen","ids":["a1","b2"],"depth":3}`, `{"filePath":"/srv/app/designs/b.pen"}`, `{"at":"https://example.com/docs","note":"Two boxes. Then a line!"}`} {
+	for _, input := range []string{`{}`, `{"filePath":"designs/b.pen","ids":["a1","b2"],"depth":3}`, `{"filePath":"/srv/app/designs/b.pen"}`, `{"note":"Two boxes. Then a line!","query":"remove the old cache","at":"src/a.go:12","part":"50%"}`} {
 		assert.Equal(t, policy.Allow, with.Check(mcpCall("mcp__draw__batch_get", input)).Effect, input)
 	}
 	for _, input := range []string{
@@ -29,6 +31,11 @@ func TestAnAnswerForAnMCPToolCoversTheTool(t *testing.T) {
 		`{"a":{"b":[{"c":"deploy/server.key"}]}}`, `{".env":1}`, `{"text":"see .env, please"}`, `{"text":"x=/home/ann/.netrc"}`, `{"path":".git/hooks/pre-commit"}`, `{"path":"sub/.claude/settings.json"}`,
 		`{"path":"C:\\Users\\ann\\.ssh\\id_rsa"}`, `{"path":"\u002e\u0065nv"}`, `{"at":"http://localhost:8080/x"}`, `{"at":"localhost:8080"}`, `{"at":"169.254.169.254/latest"}`, `{"at":"http://169.254.169.254/latest"}`,
 		`{"at":"https://ann:word@example.com"}`, `{"at":"file:///srv/app/a"}`, `{"at":"db.internal"}`, `[".env"]`, `{"a":`, `{} {"path":"x"`,
+		`{"at":"https://example.com/docs?d=x"}`, `{"at":"evil.example.com/x"}`, `{"at":"x@evil.example"}`, `{"at":"file:/etc/passwd"}`, `{"at":"data:text/html,x"}`, `{"at":"//evil.example/x"}`, `{"at":"\\\\host\\share"}`,
+		`{"path":".ENV"}`, `{"path":"%2eenv"}`, `{"path":"%252eenv"}`, `{"path":"..%2f..%2fetc%2fpasswd"}`, `{"path":"a%20b/../../x"}`, `{"path":"$HOME/notes"}`, `{"path":"%USERPROFILE%/notes"}`, `{"path":"${D}/x"}`, `{"path":"~ben/x"}`, `{"path":".e*"}`, `{"path":"a/.e?v"}`,
+		`{"in":"{\"path\":\".env\"}"}`, `{"a":[[[{"b":"{\"c\":\"/etc/passwd\"}"}]]]}`, `{"in":"{\"c\":\"\\u002eenv\"}"}`,
+		`{"filter":"1; DROP TABLE users"}`, `{"where":"x' union select 1; delete from users"}`, `{"name":"a","order":"update t set a=1"}`, `{"q":"select lo_import('x')"}`, `{"q":"copy t to program 'sh'"}`,
+		`{"action":"delete"}`, `{"method":"POST"}`, `{"op":"SendMessage"}`, `{"deleteAll":true}`, `{"sql":"select 1"}`, `{"command":"ls"}`, `{"note":"$(id)"}`, `{"a":{"b":["rm -rf x"]}}`,
 	} {
 		assert.Equal(t, policy.Ask, with.Check(mcpCall("mcp__draw__batch_get", input)).Effect, input)
 	}
@@ -44,7 +51,9 @@ func TestAnAnswerForAnMCPToolCoversTheTool(t *testing.T) {
 func TestNoAnswerLastsForAToolThatNodCannotBound(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	for _, tool := range []string{"exec", "sql", "Task", "PowerShell", "browser_navigate", "_fetch_pr", "mcp__a", "mcp____b", "mcp__a__", "mcp__a__b\u202e", "mcp__a__run", "mcp__a__runCommand",
-		"mcp__shell__list", "mcp__db__execute_sql", "mcp__play__browser_evaluate", "mcp__stripe__create_refund", "mcp__mail__send_message", "mcp__fs__delete_file", "mcp__fs__move_file", "mcp__vault__get_secret", "mcp__k8s__apply"} {
+		"mcp__shell__list", "mcp__db__execute_sql", "mcp__play__browser_evaluate", "mcp__stripe__create_refund", "mcp__mail__send_message", "mcp__fs__delete_file", "mcp__fs__move_file", "mcp__vault__get_secret", "mcp__k8s__apply",
+		"mcp__a__do", "mcp__a__create_issue", "mcp__a__post_message", "mcp__fs__write_file", "mcp__a__get_or_create", "mcp__a__listAndDelete", "mcp__a__find_and_replace", "mcp__a__GETDELETE", "mcp__a__getaway_delete2", "mcp__a__batch_design", "mcp__play__browser_click", "mcp__a__fetch_url",
+		"mcp__a__manage", "mcp__sender__list", "mcp__a__list_then_deleteall", "mcp__a__getx", "mcp__a__7", "mcp__a__batch", "mcp__mcp__a__x"} {
 		assert.Empty(t, p.Remember(mcpCall(tool, `{"a":"b"}`)), tool)
 		assert.Equal(t, policy.Ask, p.Check(mcpCall(tool, `{"a":"b"}`)).Effect, tool)
 	}
@@ -52,4 +61,31 @@ func TestNoAnswerLastsForAToolThatNodCannotBound(t *testing.T) {
 	nowhere := mcpCall("mcp__fs__read_file", `{"path":"a"}`)
 	nowhere.Cwd, nowhere.Project = "", ""
 	assert.Empty(t, p.Remember(nowhere))
+}
+
+// A link in the project that leads out of it counts as its target, also if only the answers of a session,
+// which the looking policy does not have, could allow the call.
+func TestAnAnswerForAnMCPToolFollowsLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	project := dir + "/app"
+	require.NoError(t, os.MkdirAll(project+"/in", 0o755))
+	require.NoError(t, os.Mkdir(dir+"/out", 0o755))
+	require.NoError(t, os.Symlink(dir+"/out", project+"/link"))
+	require.NoError(t, os.Symlink(project+"/.env", project+"/notes.md"))
+	require.NoError(t, os.Symlink("in", project+"/own"))
+	p := preset(t, policy.PresetContained)
+	call := func(input string) policy.Call {
+		c := policy.Call{ToolName: "mcp__draw__batch_get", Input: json.RawMessage(input), Cwd: project, Project: project, Home: "/home/ann"}
+		c.Seen = policy.ThisDisk{}.Look(p, c, func(policy.Search) ([]string, bool) { return nil, true })
+		return c
+	}
+	reaches := p.Remember(call(`{}`))
+	require.Len(t, reaches, 1)
+	with := p.With(reaches[0].Rules...)
+	for input, want := range map[string]policy.Effect{
+		`{"path":"in/a"}`: policy.Allow, `{"path":"own/a"}`: policy.Allow, `{"path":"link/a"}`: policy.Ask, `{"a":[{"b":"link"}]}`: policy.Ask, `{"path":"own/../link/a"}`: policy.Ask, `{"path":"notes.md"}`: policy.Ask,
+	} {
+		assert.Equal(t, want, with.Check(call(input)).Effect, input)
+	}
 }

@@ -151,6 +151,9 @@ func (a AccountJWT) Name() string { return jwtAccount(a.Account) }
 
 func jwtAccount(a Account) string { return "nod-" + string(a) }
 
+// Pushed lists the accounts that running servers are sent. The servers' own is in their configuration.
+func Pushed() []Account { return accountNames()[1:] }
+
 // AccountsOf returns the accounts with these names.
 func AccountsOf(accounts []AccountJWT, names ...Account) []AccountJWT {
 	return slices.DeleteFunc(slices.Clone(accounts), func(a AccountJWT) bool { return !slices.Contains(names, a.Account) })

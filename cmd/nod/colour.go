@@ -23,7 +23,7 @@ func (e *env) printParts(w io.Writer, parts []people.Part) {
 	fmt.Fprint(w, e.formatParts(parts, coloured(w)))
 }
 
-// formatParts returns parts for the width of the terminal.
+// formatParts formats parts so that their lines fit the width of the terminal.
 func (e *env) formatParts(parts []people.Part, colours bool) string {
 	var text strings.Builder
 	for _, row := range people.Rows(parts, e.width()) {

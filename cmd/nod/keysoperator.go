@@ -38,10 +38,6 @@ func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool
 	if err != nil {
 		return err
 	}
-	accounts, err := keys.AccountJWTs(time.Now())
-	if err != nil {
-		return err
-	}
 	if place.URL == "" {
 		fmt.Fprintf(e.stderr, "your servers do not know this yet: run `nod keys push --data %s --nats-url URL`; if another operator signs your accounts, let it run the commands of `nod keys config --data %s --nsc DIR`. Only then a key that is revoked or replaced is refused and its connections closed\n",
 			place.DataDir, place.DataDir)
@@ -51,7 +47,7 @@ func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool
 	if id.Role == roles.TokenService { // the users that it has signed are of another account
 		changed = append(changed, roles.AgentID("").Account())
 	}
-	if err := e.push(keys, roles.AccountsOf(accounts, changed...)); err != nil {
+	if err := e.push(keys, changed); err != nil {
 		return err
 	}
 	return e.await(follows, "the servers at "+bus.Address(place.URL))
@@ -74,15 +70,11 @@ func (e *env) tokenServiceInForce(keys *roles.Keys) error {
 // pushAll sends all accounts to the servers, except the servers' own account, which is in their
 // configuration.
 func (e *env) pushAll(keys *roles.Keys) error {
-	accounts, err := keys.AccountJWTs(time.Now())
-	if err != nil {
-		return err
-	}
-	return e.push(keys, accounts[1:])
+	return e.push(keys, roles.Pushed())
 }
 
 // push sends accounts to the running servers.
-func (e *env) push(keys *roles.Keys, accounts []roles.AccountJWT) error {
+func (e *env) push(keys *roles.Keys, accounts []roles.Account) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
@@ -90,7 +82,7 @@ func (e *env) push(keys *roles.Keys, accounts []roles.AccountJWT) error {
 	if place.URL == "" {
 		return errors.New("name the servers to push to with --nats-url or NOD_URL")
 	}
-	servers, err := bus.PushAccounts(e.ctx, place.URL, keys.PushCreds(), accounts, e.log)
+	servers, err := bus.PushSigned(e.ctx, place.URL, keys, accounts, e.log)
 	if errors.Is(err, bus.ErrRefused) {
 		return fmt.Errorf("the servers at %s do not trust this directory's operator: give them the text of nod keys config, or let their own operator sign the accounts (nod keys config --nsc DIR)", bus.Address(place.URL))
 	}
@@ -99,7 +91,7 @@ func (e *env) push(keys *roles.Keys, accounts []roles.AccountJWT) error {
 	}
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
-		names[i] = string(a.Account)
+		names[i] = string(a)
 	}
 	fmt.Fprintf(e.stderr, "%s: stored by %s\n", strings.Join(names, ", "), strings.Join(servers, ", "))
 	return nil

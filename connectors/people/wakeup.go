@@ -17,7 +17,7 @@ type Wakeup struct {
 	Project     string // the name of the project's directory; may be empty
 	Risk        schemas.Risk
 	Title       string // the title, in one line
-	Text        string // details of the title, in one or two lines
+	Text        string // one or two lines that add details to the title
 	Link        string // the address of the session's page in the web inbox
 	Outcome     schemas.Outcome
 	Deadline    time.Time

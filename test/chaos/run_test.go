@@ -92,7 +92,7 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
-		s.asks.Wait() // wait until each asker has its decision, or the context told ends
+		s.asks.Wait() // until each asker has its decision, or the time limit has ended
 		return
 	}
 }

@@ -97,6 +97,7 @@ func TestRulesAndSecretsOverridePermissions(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(file("Write", "S", dir+"/x")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(file("Peruse", "S", dir+"/x")).Outcome)
 	ada.Asks(file("Peruse", "S", "/etc/hostname")).Drop()
+	ada.Asks(file("Peruse", "S", dir+"/.env")).Drop()
 	env.Equal(schemas.Denied, ada.Gets(file("Write", "S", dir+"/never")).Outcome)
 	for _, path := range []string{"/always", "/.env", "/id_rsa", "/.git/hooks/pre-commit"} {
 		asked, err := ada.Asker.Submit(env.Ctx, file("Write", "S", dir+path))

@@ -22,8 +22,14 @@ func checkGh(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.flags, func(f flag) bool { return slices.Contains(ghFilters, f.name) && jqReads.MatchString(f.value) }) {
 		return "its filter may read the environment"
 	}
+	if slices.ContainsFunc(a.flags, func(f flag) bool { return (f.name == "R" || f.name == "repo") && !ghRepository.MatchString(f.value) }) {
+		return "its repository may be on another host, to which gh sends a login"
+	}
 	return ""
 }
+
+// ghRepository matches a repository on gh's own host.
+var ghRepository = lazyregexp.New(`^(?:github\.com/)?[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+$`)
 
 // ghFilters are the flags of gh whose value is a program that formats the output.
 var ghFilters = []string{"q", "jq", "t", "template"}

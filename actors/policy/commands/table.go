@@ -102,7 +102,7 @@ func fileDescribers() map[string]*Command {
 
 func machineDescribers() map[string]*Command {
 	return map[string]*Command{
-		"ps":       {level: LevelReaders, short: "AefFjlw", value: "p", check: checkPs}, // the flag -u is missing: ps -uxe shows environments if no user is named xe
+		"ps":       {level: LevelReaders, short: "AefFjlw", value: "p", check: checkPs}, // -u is left out on purpose: if no user is named xe, ps takes -uxe for three flags, and shows environments
 		"date":     {level: LevelReaders, short: "uR", value: "d", tail: "I", operands: 1, Text: true, long: "date: utc universal iso-8601= rfc-3339: rfc-email", check: checkDate},
 		"whoami":   {level: LevelReaders},
 		"id":       {level: LevelReaders, short: "agGnruz", operands: 1, Text: true},

@@ -304,17 +304,21 @@ func (c *command) importsFiles(code string) {
 		}
 		c.loads(shell.Term{Text: text, Known: true})
 	}
+	if strings.HasPrefix(c.name, "python") && importWord.MatchString(code) {
+		c.loads(shell.Term{Text: "./x.py", Known: true}) // Python looks for modules in the working directory first
+	}
 	if paths := searchPath.FindAllString(code, -1); len(paths) != len(ownSearchPath.FindAllString(code, -1)) {
 		c.refuse("changes where code is loaded from")
 	}
 }
 
 var (
-	imports = lazyregexp.New(`(?:\b(?:require|require_relative|import|from|use\s+lib|include_path)\b|-I|path\.\w+)\s*\(?\s*(?:\d+\s*,\s*)?(?:'([^']*)'|"([^"]*)")`)
-	// searchPath matches code that changes in which directories a language looks for modules, and
-	// ownSearchPath the form in which the directory is written out.
-	searchPath    = lazyregexp.New(`\bsys\.path\s*(?:\[[^\]]*\]\s*)?(?:\+?=[^=]|\.\s*\w+\s*\()|\$LOAD_PATH|\$:|@INC|package\.c?path|module\.paths|globalPaths|\bsite\.`)
-	ownSearchPath = lazyregexp.New(`\bsys\.path\.(?:insert\s*\(\s*\d+\s*,|append\s*\()\s*(?:'[^']*'|"[^"]*")\s*\)`)
+	imports    = lazyregexp.New(`(?:\b(?:require|require_relative|import|from|use\s+lib|include_path)\b|-I|path\.\w+)\s*\(?\s*(?:\d+\s*,\s*)?(?:'([^']*)'|"([^"]*)")`)
+	importWord = lazyregexp.New(`\bimport\b`)
+	// searchPath matches code that may change in which directories a language looks for modules. The name
+	// ownSearchPath stands for the form in which the directory is written out, and for reading the list.
+	searchPath    = lazyregexp.New(`\bsys\s*\.\s*path\b|\bsys\s+as\b|\bfrom\s+sys\s+import\b|\bsys\s*\.\s*(?:path_hooks|path_importer_cache|meta_path|modules)\b|\$LOAD_PATH|\$:|@INC|package\.c?path|module\.paths|globalPaths|\bsite\.`)
+	ownSearchPath = lazyregexp.New(`\bsys\.path\.(?:insert\s*\(\s*\d+\s*,|append\s*\()\s*(?:'[^']*'|"[^"]*")\s*\)|\b(?:print\s*\(|in\s)\s*sys\.path\b\s*[):\]]`)
 )
 
 // maxCode is the length limit, in bytes, for code in a command line.
@@ -357,10 +361,11 @@ var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`(?:\b|_)eval(?:\b|_)|evalscript|compile\s*\(|__|importlib|getattr|setattr|attrgetter|methodcaller|globals|locals|vars\s*\(|base64|codecs|fromhex|\bchr\b|fromcharcode|atob|Function\s*\(|Reflect|constructor`,
 	`ctypes|cffi|\bffi\b|marshal|pickle|\\x|\\u|\\[0-7]{2}|binding|\]\s*\(|\{\s*\[|\bsend\b|public_send|method\s*\(|->\s*\$|&\s*[\{$]|\$\w+\s*\(|call_user_func`,
 	`sqlite|psycopg|mysql|pymongo|redis|sqlalchemy|drop\s+table|socket|urllib|requests|http|fetch\s*\(|\bnet\b|paramiko`,
-	`\b(?:fs|os)\s*\[|(?:require|import)\s*\(\s*(?:[^'"\s]|(?:'[^']*'|"[^"]*")\s*[^)'"\s])|['"]data:|\bvm['"]|runin\w*context|mainmodule|createrequire|dlopen|worker_threads|\bworker\s*\(|['"](?:node:)?(?:module|cluster|inspector|wasi|repl)['"]|import\s+\*|from\s+os\s+import|\bgem\b|include|dofile|loadstring|loadfile|\bload\b\s*\(\s*['"]|\bdo\s+['"]`,
+	`\b(?:fs|os)\s*\[|(?:require|import)\s*\(\s*(?:[^'"\s]|(?:'[^']*'|"[^"]*")\s*[^)'"\s])|\brequire\b\s*(?:[^\s('"A-Za-z]|$)|['"]require['"]|getbuiltinmodule|zipimport|bun\.(?:build|plugin|sql|s3|connect|listen)|['"]data:|\bvm['"]|runin\w*context|mainmodule|createrequire|dlopen|worker_threads|\bworker\s*\(|['"](?:node:)?(?:module|cluster|inspector|wasi|repl)['"]|import\s+\*|from\s+os\s+import|\bgem\b|include|dofile|loadstring|loadfile|\bload\b\s*\(\s*['"]|\bdo\s+['"]`,
 }, "|"))
 
-// runsScript checks the commands source and ".", which run a file in the shell of the line.
+// runsScript checks the commands "source" and ".", which run a file in the same shell as the rest of the
+// command line.
 func (c *command) runsScript() {
 	if len(c.args) == 0 || !c.args[0].Known {
 		c.refuse("runs code that is not known")

@@ -21,7 +21,7 @@ var NeverRemembered = Compile(NeverRememberedNames())
 func NeverRememberedNames() []string { return slices.Clone(neverRemembered) }
 
 var neverRemembered = []string{
-	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".pi", ".augment", ".aider*",
+	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".factory", ".opencode", ".pi", ".augment", ".aider*",
 	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
 	".mise.toml", "mise.toml", ".tool-versions",
 }

@@ -43,6 +43,8 @@ func parsePlaced(text string) (Rule, error) {
 		return Rule{}, fmt.Errorf("%q: a rule for a web address has no place: write %s(domain:example.com)", text, r.Tool)
 	case r.Path != "" && !slices.Contains([]tools.Kind{tools.File, tools.Search, tools.Edit}, t.Kind):
 		return Rule{}, fmt.Errorf("%q: nod knows no patterns for this tool: name the tool alone", text)
+	case t.Kind == tools.Unknown && !tools.Rememberable(t.Name):
+		return Rule{}, fmt.Errorf("%q: nod cannot keep this tool to a project, because its name does not say that it only reads: write %q to allow its calls everywhere", text, r.Tool)
 	case r.Path != "" && pathname.Clean(r.Path) != strings.TrimSuffix(r.Path, "/"):
 		return Rule{}, fmt.Errorf("%q: the path %q is no full path: write it as /dir/file, or /dir/ for all files below it", text, r.Path)
 	}

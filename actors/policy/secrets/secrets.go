@@ -65,6 +65,7 @@ var agentNames = []string{
 	".github/hooks", ".config/opencode", ".local/share/opencode/auth.json", "opencode.json", "opencode.jsonc", ".cursor/mcp.json",
 	".cursor/hooks.json", ".cursor/cli.json", ".augment/settings.json", ".augment/session.json", ".continue/config.json", ".continue/config.yaml",
 	".codeium/windsurf/mcp_config.json", ".roo/mcp.json", ".kiro/settings", ".amazonq/mcp.json", ".vscode/mcp.json", ".aider.conf.yml", ".config/goose",
+	".factory/hooks.json", ".factory/hooks", ".factory/settings*.json", ".factory/mcp.json", ".factory/auth.*",
 	".pi/agent/auth.json", ".pi/agent/models.json", ".pi/agent/settings.json", ".pi/agent/extensions", ".pi/settings.json", ".pi/extensions",
 }
 
@@ -167,6 +168,7 @@ func Compile(guarded ...string) *Names {
 var sharedSettings = []string{
 	".claude/settings*.json", ".claude/hooks", ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/rules", ".gemini/settings.json", ".qwen/settings.json",
 	".copilot/hooks", ".github/hooks", "opencode.json", "opencode.jsonc", ".cursor/hooks.json", ".cursor/cli.json", ".kiro/settings", ".pi/settings.json", ".pi/extensions",
+	".factory/hooks.json", ".factory/hooks", ".factory/settings*.json",
 }
 
 // CompileTracked compiles the names of files that are secrets even if a repository tracks them.

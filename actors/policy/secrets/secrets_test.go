@@ -21,7 +21,7 @@ func TestProtectedNamesDecideWhatOtherProgramsRun(t *testing.T) {
 	n := CompileProtected()
 	for rel, want := range map[string]bool{
 		".claude/settings.json": true, ".claude": true, "sub/.claude/commands/x.md": true, ".mcp.json": true, "AGENTS.md": true, "sub/CLAUDE.md": true, ".github/workflows/ci.yml": true, ".gitlab-ci.yml": true,
-		".vscode/tasks.json": true, ".idea/x": true, ".envrc": true, ".husky/pre-commit": true, ".nod/settings.json": true, ".codex": true, ".gemini/settings.json": true, "opencode.json": true, ".pre-commit-config.yaml": true, ".gitattributes": true,
+		".vscode/tasks.json": true, ".idea/x": true, ".envrc": true, ".husky/pre-commit": true, ".nod/settings.json": true, ".codex": true, ".gemini/settings.json": true, ".factory": true, ".factory/hooks.json": true, "opencode.json": true, ".pre-commit-config.yaml": true, ".gitattributes": true,
 		"main.go": false, "package.json": false, ".env": false, ".github": false, ".github/ISSUE_TEMPLATE/x.md": false, ".cache/x": false, "node_modules/x/index.js": false, "dist/a.js": false, "src/head/index.ts": false, ".venv/bin/python": false, ".next/x": false,
 	} {
 		assert.Equal(t, want, n.Has(rel), rel)

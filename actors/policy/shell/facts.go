@@ -106,7 +106,7 @@ func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
 
 func (f *Facts) walk(file *syntax.File, src string, depth int) {
 	if f.vars == nil { // a line inside another also has the variables of the outer one
-		f.vars = &variables{values: map[string][]string{}, from: map[string][]string{}, sure: map[string]uint{}}
+		f.vars = &variables{values: map[string][]string{}, from: map[string][]string{}, refs: map[string]bool{}, sure: map[string]uint{}}
 	}
 	outerSure := f.vars.sure
 	f.vars.sure = map[string]uint{} // offsets of the outer line mean nothing in this one
@@ -182,6 +182,19 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	}
 	f.addCommand(argv, inexact, depth)
 	f.others = outer
+	f.runVariable(c, depth)
+}
+
+// runVariable adds the commands whose words a variable holds, as in C='rm x'; $C.
+func (f *Facts) runVariable(c *syntax.CallExpr, depth int) {
+	if len(c.Args) == 0 {
+		return
+	}
+	for _, text := range f.vars.fill(c.Args[0]) {
+		if file := parse(text); file != nil && strings.Contains(text, " ") && depth <= 2 {
+			f.walk(file, text, depth+1)
+		}
+	}
 }
 
 // isSplit reports whether the shell may make several words of a word.
@@ -209,7 +222,8 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 	}
 	f.addArgv(argv, inexact)
 	for i, a := range argv {
-		if !commands.Entry(commands.ProgramName(a)).Interprets {
+		name := commands.ProgramName(a)
+		if !commands.Entry(name).Interprets && name != "trap" && name != "alias" {
 			continue
 		}
 		if depth > 2 {
@@ -225,6 +239,9 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 			}
 		}
 		for _, inner := range inside {
+			if name == "alias" {
+				_, inner, _ = strings.Cut(inner, "=")
+			}
 			if strings.ContainsAny(inner, " ;|&\n") {
 				if file := parse(inner); file != nil {
 					f.walk(file, inner, depth+1)
@@ -233,7 +250,7 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 				}
 			}
 		}
-		if commands.ProgramName(a) == "eval" && i+1 < len(argv) {
+		if name == "eval" && i+1 < len(argv) {
 			if file := parse(strings.Join(argv[i+1:], " ")); file != nil {
 				f.walk(file, strings.Join(argv[i+1:], " "), depth+1)
 			}

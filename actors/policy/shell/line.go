@@ -21,7 +21,7 @@ import (
 const (
 	maxCommand = 8 << 10 // the longest line, in bytes
 	maxNesting = 100     // the largest number of opening brackets
-	maxJoints  = 400     // the largest number of characters that separate commands
+	maxJoints  = 400     // the largest number of separators of commands, such as ; and |, in one line
 	maxSpaces  = 1500
 )
 
@@ -217,7 +217,8 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 // maxComments is the number of comments within comments that nod reads.
 const maxComments = 8
 
-// withoutComments returns a line in which the comments that file has are words.
+// withoutComments returns the line src with the mark of each comment in file escaped, so that the
+// comment is read as words.
 func withoutComments(src string, file *syntax.File) string {
 	var b strings.Builder
 	last := 0

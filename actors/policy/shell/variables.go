@@ -13,11 +13,12 @@ import (
 type variables struct {
 	values map[string][]string // the texts that a variable may hold
 	from   map[string][]string // the words of the commands whose output a variable may hold
+	refs   map[string]bool     // the variables that may stand for others, by declare -n
 	sure   map[string]uint     // the variables that hold their one text from this offset of the line on
 }
 
 // maxValues bounds the texts of a variable, and those of a word with variables.
-const maxValues = 8
+const maxValues = 64
 
 // learn adds the variables of a line. The line's flows must know the words that reach its commands.
 func (v *variables) learn(file *syntax.File, in *flows) {
@@ -25,6 +26,8 @@ func (v *variables) learn(file *syntax.File, in *flows) {
 		switch n := n.(type) {
 		case *syntax.Assign:
 			v.assign(n, in)
+		case *syntax.DeclClause:
+			v.declare(n)
 		case *syntax.WordIter:
 			for _, item := range n.Items {
 				v.add(n.Name.Value, item, in)
@@ -43,12 +46,35 @@ func (v *variables) learn(file *syntax.File, in *flows) {
 	v.learnSure(file)
 }
 
+// declare notes the variables that a declaration makes names for others.
+func (v *variables) declare(d *syntax.DeclClause) {
+	names := false
+	for _, a := range d.Args {
+		flag := ""
+		if a.Name == nil && a.Value != nil {
+			flag = a.Value.Lit()
+		}
+		names = names || strings.HasPrefix(flag, "-") && strings.Contains(flag, "n")
+		if names && a.Name != nil {
+			v.refs[a.Name.Value] = true
+		}
+	}
+}
+
 func (v *variables) assign(a *syntax.Assign, in *flows) {
 	if a.Name == nil {
 		return
 	}
 	if a.Value != nil {
+		before := v.values[a.Name.Value]
 		v.add(a.Name.Value, a.Value, in)
+		if added := v.values[a.Name.Value][len(before):]; a.Append {
+			for _, old := range before {
+				for _, more := range added {
+					v.values[a.Name.Value] = bounded(v.values[a.Name.Value], []string{old + more}, maxValues)
+				}
+			}
+		}
 	}
 	if a.Array != nil {
 		for _, e := range a.Array.Elems {
@@ -183,6 +209,11 @@ func (v *variables) part(p syntax.WordPart, first, quoted bool) []string {
 		var texts []string
 		if p.Param != nil {
 			texts = v.values[p.Param.Value]
+			if p.Excl || v.refs[p.Param.Value] {
+				for _, other := range texts {
+					texts = append(texts[:len(texts):len(texts)], v.values[other]...)
+				}
+			}
 		}
 		if p.Exp != nil && p.Exp.Word != nil { // the text of ${x:-text}
 			texts = append(texts[:len(texts):len(texts)], v.parts(p.Exp.Word.Parts, quoted)...)

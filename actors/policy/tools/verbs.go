@@ -12,27 +12,61 @@ var graveVerbs = strings.Fields("delete remove drop destroy purge truncate termi
 // openVerbs are words of tools that run what they are told, or act on another system. An answer that
 // lasts cannot bound such a tool.
 var openVerbs = strings.Fields("execute exec run eval evaluate shell bash command commands cmd terminal console process spawn script code sql query python node repl sudo " +
-	"install uninstall deploy upload push merge move rename reset clear clean kill stop restart shutdown apply revoke grant approve invite secret secrets credential credentials password token env")
+	"install uninstall deploy secret secrets credential credentials password token env fetch navigate click type press")
+
+// changeVerbs are verbs for acts that change something or tell it to others.
+var changeVerbs = strings.Fields("upload push post reply comment email invite share submit merge move rename copy reset clear clean kill stop start restart shutdown apply revoke grant approve " +
+	"create insert write edit update upsert modify change replace append patch save store import sync trigger dispatch invoke call perform cancel close archive restore rollback " +
+	"erase wipe unlink destruct enable disable assign order book transact commit rebase lock unlock rotate alter mutate")
+
+// readVerbs are the verbs with which the name of a tool that only reads begins.
+var readVerbs = strings.Fields("get list read search find view show describe count lookup")
 
 // GraveVerb returns a verb of graveVerbs that is a word in a tool's name, or "". For example, refund is a
 // word in mcp__stripe__create_refund and in createRefund. The name proves nothing about the tool. nod
 // asks about every unknown tool, and a grave verb only raises the risk.
-func GraveVerb(name string) string { return verbIn(name, graveVerbs) }
+func GraveVerb(name string) string {
+	for _, w := range wordsOf(name) {
+		if slices.Contains(graveVerbs, w) {
+			return w
+		}
+	}
+	return ""
+}
 
 // Rememberable reports whether an answer for a tool that nod does not know may cover later calls of the
-// tool with other inputs. The tool must belong to an MCP server, and its name must not say that it runs
-// what it is told, or does what nobody can undo.
+// tool with other inputs. The tool must belong to an MCP server. Its name must begin with a verb for
+// reading, and have no word for running, changing or telling something.
 func Rememberable(name string) bool {
 	server, tool, ok := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
 	plain := func(r rune) bool {
 		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' || r == '-'
 	}
-	return strings.HasPrefix(name, "mcp__") && ok && server != "" && tool != "" && strings.TrimFunc(name, plain) == "" &&
-		GraveVerb(name) == "" && verbIn(name, openVerbs) == ""
+	if !strings.HasPrefix(name, "mcp__") || !ok || server == "" || strings.TrimFunc(name, plain) != "" {
+		return false
+	}
+	words := wordsOf(tool)
+	if len(words) > 1 && words[0] == "batch" {
+		words = words[1:]
+	}
+	return len(words) > 0 && slices.Contains(readVerbs, words[0]) && !slices.ContainsFunc(wordsOf(name), func(w string) bool {
+		return slices.Contains(openVerbs, w) || Acts(w) || slices.ContainsFunc(slices.Concat(graveVerbs, changeVerbs), func(verb string) bool { return len(verb) > 3 && strings.HasPrefix(w, verb) })
+	})
 }
 
-// verbIn returns the first word in a tool's name that the list has, or "".
-func verbIn(name string, list []string) string {
+// Acts reports whether a text of one word, such as deleteAll, says that something is to be changed, told to
+// others or run.
+func Acts(text string) bool {
+	return slices.ContainsFunc(wordsOf(text), func(w string) bool {
+		return slices.Contains(graveVerbs, w) || slices.Contains(changeVerbs, w) || slices.Contains(runs, w)
+	})
+}
+
+// runs are words in an input for something that is run.
+var runs = strings.Fields("put set add execute exec eval evaluate command cmd script sql shell expression statement")
+
+// wordsOf returns the words in a name, in lower case.
+func wordsOf(name string) []string {
 	var spaced strings.Builder
 	lower := false
 	for _, r := range name {
@@ -45,10 +79,5 @@ func verbIn(name string, list []string) string {
 		lower = unicode.IsLower(r)
 		spaced.WriteRune(unicode.ToLower(r))
 	}
-	for w := range strings.FieldsSeq(spaced.String()) {
-		if slices.Contains(list, w) {
-			return w
-		}
-	}
-	return ""
+	return strings.Fields(spaced.String())
 }

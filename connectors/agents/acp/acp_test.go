@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,39 @@ import (
 	"github.com/nodbus/nod/connectors/agents/acp"
 	"github.com/nodbus/nod/schemas"
 )
+
+// The record that this process waits ends before the agent gets its answer, because nod takes the calls of a
+// killed process that has a record for calls that never ran.
+func TestTheWaitEndsBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	for _, turn := range []bool{false, true} {
+		t.Run(fmt.Sprint("turn ", turn), func(t *testing.T) {
+			ending, end := make(chan bool), make(chan bool)
+			r := start(t, acp.Options{Turns: turn, Waits: func(string, string) (func(), error) {
+				return sync.OnceFunc(func() { close(ending); <-end }), nil
+			}})
+			var asks *submission
+			d := person(schemas.Allowed, "yes", schemas.AllowOnce)
+			if turn {
+				asks = r.turnEnds()
+				d = person(schemas.Allowed, "reply", schemas.AllowOnce)
+				d.Message = "go on"
+				go func() { _, _ = r.editor.out.ReadString('\n') }()
+			} else {
+				r.agent.says(t, request("1", "s", "make"))
+				asks = <-r.nod.submissions
+			}
+			asks.decisions <- d
+			select { // nobody reads the answer yet
+			case <-ending:
+			case <-time.After(10 * time.Second):
+				require.Fail(t, "the record has not ended before the answer")
+			}
+			close(end)
+			require.Contains(t, r.agent.hears(t), map[bool]string{true: "go on", false: `"optionId":"yes"`}[turn])
+		})
+	}
+}
 
 // TestDecisionsBecomeOptions: the agent gets an option that allows ("yes", "always") only if the
 // decision allows the request. If a rule allows the request and none of the agent's options fits, the

@@ -65,11 +65,15 @@ func (s *sidecar) run(a *ask) {
 			s.answer(a, a.refused())
 		}
 	}()
-	defer s.registerWait(a)()
+	unregister := s.registerWait(a)
+	defer unregister()
 	var d schemas.Decision
 	nod, w, err := s.submit(a)
 	if err == nil {
 		d, err = s.await(a, w)
+	}
+	if err == nil {
+		unregister() // before the answer: if this process is killed later, nod does not claim that the call never ran
 	}
 	told := s.conclude(a, d, err)
 	switch neverRuns := !told && a.neverRuns(); {

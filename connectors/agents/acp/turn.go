@@ -194,7 +194,8 @@ func (s *sidecar) askForPrompt(a *ask, turn agents.Turn) {
 		s.opts.Log.Warn("acp: nobody was asked for the agent's next prompt", "reason", err)
 		return
 	}
-	defer s.registerWait(a)()
+	unregister := s.registerWait(a)
+	defer unregister()
 	nod, w, err := s.submit(a)
 	var d schemas.Decision
 	if err == nil {
@@ -207,6 +208,7 @@ func (s *sidecar) askForPrompt(a *ask, turn agents.Turn) {
 		}
 		return
 	}
+	unregister() // before the prompt: if this process is killed later, nod does not claim that the reply was lost
 	prompt, ok := agents.Reply(a.request, d)
 	if !ok {
 		return

@@ -144,6 +144,7 @@ func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} 
 // Setup describes a host's settings file and the hook events that nod uses.
 type Setup struct {
 	DirEnv     string   // an environment variable whose value replaces Dir; may be empty
+	HomeEnv    string   // an environment variable whose value replaces the user's home; may be empty
 	Dir        string   // the host's settings directory, relative to the user's home
 	ProjectDir string   // the host's settings directory, relative to a project; Dir if empty
 	File       string   // the settings file, relative to the settings directory
@@ -174,7 +175,7 @@ type Setup struct {
 	// adds a hook with ApprovedFlag at the Strict events, because that hook lets an approved call through.
 	Denied  string
 	Matcher string // the matcher of a hook that runs for all tools
-	Off     string // the top-level setting that, if true, turns all hooks off
+	Off     string // the setting that, if true, turns all hooks off; a top-level setting, or if Bare is true, one beside the events
 	// Bare is true if the events are members of a file with File's name, and not of an object "hooks" in it.
 	Bare bool
 	// Others are other files with hooks, relative to the settings directory. At each event, the host runs only

@@ -195,13 +195,24 @@ func (d *document) bytes() []byte {
 
 func packed(list *hujson.Array) []byte { return hujson.Value{Value: list}.Pack() }
 
-func (d *document) isTrue(name string) bool {
-	i := agents.Member(d.top, name)
+func (d *document) isTrue(name string) bool { return isTrue(d.top, name) }
+
+func isTrue(object *hujson.Object, name string) bool {
+	i := agents.Member(object, name)
 	if i < 0 {
 		return false
 	}
-	on, ok := d.top.Members[i].Value.Value.(hujson.Literal)
+	on, ok := object.Members[i].Value.Value.(hujson.Literal)
 	return ok && on.Bool()
+}
+
+// isOff reports whether the file turns all hooks off; see Setup.Off.
+func (d *document) isOff(s Setup) bool {
+	if !s.Bare {
+		return d.isTrue(s.Off)
+	}
+	hooks, err := d.hooks()
+	return err == nil && hooks != nil && isTrue(hooks, s.Off)
 }
 
 // setHook updates nod's hook for event, and removes its duplicates. If nod has no hook for event and

@@ -20,8 +20,8 @@ func Droid() Host {
 		Program:      "droid",
 		Tested:       []string{"0.215.0"},
 		Setup: Setup{
-			Dir: ".factory", File: "hooks.json", Bare: true, Comments: true, Others: []string{"hooks/hooks.json", "settings.json"},
-			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Matcher: "*",
+			HomeEnv: "FACTORY_HOME_OVERRIDE", Dir: ".factory", File: "hooks.json", Bare: true, Comments: true, Others: []string{"hooks/hooks.json", "settings.json"},
+			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Matcher: "*", Off: "hooksDisabled",
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "every call of droid is refused while nod does not run; versions of droid before 0.136 do not read hooks.json",
 		},

@@ -36,6 +36,20 @@ func TestDroidsOwnToolsAlone(t *testing.T) {
 	}
 }
 
+// droid runs no hook if its hooks.json, or the hooks in its settings.json, say so.
+func TestDroidsHooksAreOff(t *testing.T) {
+	for file, content := range map[string]string{"hooks.json": `{"hooksDisabled":true}`, "settings.json": `{"hooks":{"hooksDisabled":true}}`} {
+		path := filepath.Join(t.TempDir(), file)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		change, err := hook.Install(hook.Droid(), hook.InstallOptions{Settings: path, Program: "/opt/nod"})
+		require.NoError(t, err)
+		assert.Contains(t, change.Warning, "no hook runs until you remove it")
+		at, err := hook.Inspect(hook.Droid(), hook.InstallOptions{Settings: path})
+		require.NoError(t, err)
+		assert.Equal(t, "hooksDisabled", at.Off)
+	}
+}
+
 // At each event, droid runs only the hooks of the first of hooks.json, hooks/hooks.json and settings.json that
 // has any. An installation turns off no hooks of the user, and is not turned off by them.
 func TestInstallTurnsOffNoHooksOfDroid(t *testing.T) {
@@ -52,6 +66,9 @@ func TestInstallTurnsOffNoHooksOfDroid(t *testing.T) {
 		"an empty list":       {"settings.json", `{"hooks":{"PreToolUse":[]}}`, "hooks.json", `{"hooks":{}}`, ""},
 		"settings, no object": {"settings.json", `[`, "hooks.json", "", "is not valid JSON"},
 		"would be off":        {"hooks.json", `{"PreToolUse":` + own + `}`, "settings.json", `{"model":"x"}`, "hooks.json has hooks for PreToolUse"},
+		"off in settings":     {"settings.json", `{"hooks":{"hooksDisabled":true}}`, "hooks.json", "", `says "hooksDisabled"`},
+		"off, older file":     {"hooks/hooks.json", `{"hooksDisabled":true}`, "hooks.json", "", `says "hooksDisabled"`},
+		"off, not effective":  {"settings.json", `{"hooksDisabled":true}`, "hooks.json", `{}`, ""},
 		"in settings alone":   {"hooks.json", `{"PostToolUse":` + own + `}`, "settings.json", `{"model":"x"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

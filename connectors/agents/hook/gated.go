@@ -260,7 +260,7 @@ func foreignGate(command, program string) string {
 	return fmt.Sprintf("its gate is another program, %s: remove it from the entry first, if you do not trust it", command)
 }
 
-// prepend adds words before the elements of args, in the layout of its first element.
+// prepend adds words before the first element of args, with the spaces and line breaks of that element.
 func (d *document) prepend(args *hujson.Array, words []string) {
 	first, rest := hujson.Extra(nil), hujson.Extra(" ")
 	if len(args.Elements) > 0 {

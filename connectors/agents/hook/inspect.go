@@ -48,7 +48,7 @@ func (h Host) Present() bool {
 	if dir := os.Getenv(h.Setup.DirEnv); h.Setup.DirEnv != "" && dir != "" {
 		return isDir(dir)
 	}
-	home, err := os.UserHomeDir()
+	home, err := h.Setup.home()
 	if err != nil {
 		return false
 	}
@@ -105,7 +105,7 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 	if doc.stale {
 		return found, nil // a changed script may not ask nod, so return no hooks
 	}
-	if doc.isTrue(host.Setup.Off) {
+	if doc.isOff(host.Setup) {
 		found.Off = host.Setup.Off
 	}
 	s := host.Setup

@@ -84,7 +84,7 @@ func Install(host Host, o InstallOptions) (Change, error) {
 		if change.Changed() {
 			change.Note = host.Setup.Note
 		}
-		if doc.isTrue(host.Setup.Off) {
+		if doc.isOff(host.Setup) {
 			change.Warning = fmt.Sprintf("%s sets %q: no hook runs until you remove it", change.Path, host.Setup.Off)
 		}
 	}
@@ -105,11 +105,19 @@ func settingsPath(host Host, o InstallOptions) (string, error) {
 	if dir := os.Getenv(s.DirEnv); dir != "" {
 		return filepath.Abs(filepath.Join(dir, s.File))
 	}
-	home, err := os.UserHomeDir()
+	home, err := s.home()
 	if err != nil {
 		return "", fmt.Errorf("find %s's settings: %w; name the file with --settings", host.Agent, err)
 	}
 	return filepath.Join(home, s.Dir, s.File), nil
+}
+
+// home returns the directory in which the host looks for Setup.Dir.
+func (s Setup) home() (string, error) {
+	if dir := os.Getenv(s.HomeEnv); dir != "" {
+		return filepath.Abs(dir)
+	}
+	return os.UserHomeDir()
 }
 
 func install(doc *document, host Host, o InstallOptions) error {

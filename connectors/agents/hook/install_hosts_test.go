@@ -255,6 +255,7 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("CODEX_HOME", "")
 	t.Setenv("COPILOT_HOME", "")
+	t.Setenv("FACTORY_HOME_OVERRIDE", "")
 	t.Chdir(project)
 	where := func(host hook.Host, o hook.InstallOptions) string {
 		o.Program, o.DryRun = "nod", true
@@ -267,7 +268,7 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 		"gemini":    {".gemini/settings.json", ".gemini/settings.json", "", ""},
 		"qwen-code": {".qwen/settings.json", ".qwen/settings.json", "", ""},
 		"vscode":    {".copilot/hooks/nod-vscode.json", ".github/hooks/nod-vscode.json", "", ""},
-		"droid":     {".factory/hooks.json", ".factory/hooks.json", "", ""},
+		"droid":     {".factory/hooks.json", ".factory/hooks.json", "FACTORY_HOME_OVERRIDE", ".factory/hooks.json"},
 		"cursor":    {".cursor/hooks.json", ".cursor/hooks.json", "", ""},
 		"copilot":   {".copilot/hooks/nod.json", ".github/hooks/nod.json", "COPILOT_HOME", "hooks/nod.json"},
 	} {

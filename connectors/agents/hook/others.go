@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,8 +27,28 @@ func (h Host) OffBy(path string) (problem string, err error) {
 	return checkOthers(doc, h)
 }
 
+// OffInProject returns the reason why the host runs no hook at all in the project at dir, or "". The reason
+// is a file of the project, which applies whatever the user's own files say.
+func (h Host) OffInProject(dir string) (problem string, err error) {
+	s := h.Setup
+	if len(s.Others) == 0 {
+		return "", nil
+	}
+	for _, name := range append([]string{s.File}, s.Others...) {
+		path := filepath.Join(dir, cmp.Or(s.ProjectDir, s.Dir), filepath.FromSlash(name))
+		doc, err := readHooks(h, path)
+		if err != nil {
+			return "", err
+		}
+		if doc.isOff(s) {
+			return fmt.Sprintf("%s says %q, so that %s runs no hook in this project", path, s.Off, h.Agent), nil
+		}
+	}
+	return "", nil
+}
+
 // checkOthers returns a problem if nod's hooks in doc would turn off hooks of the user in a file of
-// Setup.Others, or if such a file would turn off nod's hooks.
+// Setup.Others, or if such a file turns off nod's hooks.
 func checkOthers(doc *document, host Host) (problem string, err error) {
 	names := append([]string{host.Setup.File}, host.Setup.Others...)
 	own := slices.IndexFunc(names, func(name string) bool {
@@ -44,6 +65,9 @@ func checkOthers(doc *document, host Host) (problem string, err error) {
 		other, err := readHooks(host, filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
 			return "", err
+		}
+		if other.isOff(host.Setup) {
+			return fmt.Sprintf("%s says %q, so that %s runs no hook: remove that", other.path, host.Setup.Off, host.Agent), nil
 		}
 		for _, event := range host.Setup.Events {
 			switch {

@@ -37,7 +37,7 @@ type fakeOpenCode struct {
 	messages  []map[string]any // the messages of each session, as OpenCode lists them
 	streams   map[chan string]bool
 	unstored  int // how many reads of a message return its call without the call's input
-	failReply int // how many replies to refuse with 503
+	failReply int // how many of the next replies the server refuses with status 503
 	tooLate   int // how many replies came to permissions that were not pending
 
 	down atomic.Bool // abort every new HTTP request

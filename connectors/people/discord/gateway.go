@@ -312,7 +312,7 @@ func (c *Carrier) read(ctx context.Context, conn *conn, handle func(*interaction
 	}
 }
 
-// dispatch handles an event. It calls the function handle for presses, sent modals and commands.
+// dispatch handles an event. It passes presses, sent modals and commands to handle.
 func (c *Carrier) dispatch(e *event, handle func(*interaction), s *session) {
 	switch e.Type {
 	case "READY":

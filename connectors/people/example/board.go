@@ -158,6 +158,6 @@ func (b *Board) done(s Slip, said string) {
 	b.tell(s.By, said)
 }
 
-// tell pins a reply for a person. It ignores errors, because the answer counts even if the person
-// does not get the reply.
+// tell puts a note for one person on the board. It ignores errors, because the answer counts even if the person
+// does not get the note.
 func (b *Board) tell(person, text string) { _, _ = b.pin(person, Note{Text: text}) }

@@ -182,7 +182,7 @@ func (t *talk) askNext() {
 	}
 }
 
-// close stops asking about the open request, speaks the sentence in text, and records that the person
+// close stops asking about the open request, speaks text, which is one sentence, and records that the person
 // knows that the request has ended.
 func (t *talk) close(text string) {
 	t.ends[t.open.Key()] = t.open.Revision

@@ -34,8 +34,8 @@ const (
 	maxSkew = time.Minute
 )
 
-// Carrier implements people.Carrier for the targets in the settings. Its only state improves
-// the pauses between attempts.
+// Carrier implements people.Carrier for the targets in the settings. It keeps only the state
+// from which it chooses the pauses between attempts.
 type Carrier struct {
 	web     string
 	targets map[string]*target

@@ -57,8 +57,8 @@ func (l *pendingList) add(p *schemas.Prompt) *pendingRow {
 	return r
 }
 
-// remove removes a request that has ended. It deletes ended rows from order only when there are
-// many of them, so that each call is cheap on average.
+// remove removes a request that has ended. The slice order keeps the
+// rows of ended requests until there are many, so that each call is cheap on average.
 func (l *pendingList) remove(key string) {
 	r := l.rows[key]
 	if r == nil {

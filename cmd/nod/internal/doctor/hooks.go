@@ -71,7 +71,23 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 	case places == 0:
 		return nil
 	}
-	return append(found, h.ran(since), h.tested(ctx))
+	return append(append(found, h.project()...), h.ran(since), h.tested(ctx))
+}
+
+// project checks whether a file of the project in the current directory turns the hooks off.
+func (h *hostCheck) project() []Finding {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil // the directory is gone, and so is its project
+	}
+	problem, err := h.host.OffInProject(dir)
+	switch {
+	case err != nil:
+		return []Finding{failed(h.check, err)}
+	case problem != "":
+		return []Finding{wrong(h.check, problem, "remove that")}
+	}
+	return nil
 }
 
 // remembered checks a settings file from the list of installations.

@@ -30,8 +30,10 @@ func newHome(t *testing.T) *home {
 	t.Setenv("HOME", h.dir)
 	t.Setenv("PATH", h.bin)
 	for _, host := range hook.Hosts() {
-		if host.Setup.DirEnv != "" {
-			t.Setenv(host.Setup.DirEnv, "")
+		for _, name := range []string{host.Setup.DirEnv, host.Setup.HomeEnv} {
+			if name != "" {
+				t.Setenv(name, "")
+			}
 		}
 	}
 	return h

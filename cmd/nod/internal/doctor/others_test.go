@@ -28,3 +28,18 @@ func TestAgentsThatNoHookGates(t *testing.T) {
 	h.install(hook.ClaudeCode(), hook.InstallOptions{Program: h.program("nod", "")})
 	says(t, ungated(), Note, "Cursor can load the hooks in ")
 }
+
+// A project's file turns off the hooks of droid's user.
+func TestAProjectTurnsOffDroidsHooks(t *testing.T) {
+	h := newHome(t)
+	project := t.TempDir()
+	t.Chdir(project)
+	require.NoError(t, os.Mkdir(filepath.Join(project, ".factory"), 0o700))
+	h.install(hook.Droid(), hook.InstallOptions{Program: h.program("nod", "")})
+	for file, content := range map[string]string{"hooks.json": `{"hooksDisabled":true}`, "settings.json": `{"hooks":{"hooksDisabled":true}}`} {
+		path := filepath.Join(project, ".factory", file)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		says(t, h.findings(), Wrong, file+` says "hooksDisabled", so that droid runs no hook in this project`)
+		require.NoError(t, os.Remove(path))
+	}
+}

@@ -16,7 +16,7 @@ func notes(dataDir string) held.Notes { return held.Notes{Dir: Dir(dataDir)} }
 // Dir returns the folder of the notes in a data directory.
 func Dir(dataDir string) string { return filepath.Join(dataDir, "waiting") }
 
-// Wait is a process's wait for a request.
+// Wait describes one process that waits for the decision of a request.
 type Wait struct {
 	SessionID, PendingID string
 	// Resumable is true if the process may be started again and then wait for the same request, because
