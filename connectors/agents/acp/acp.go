@@ -1,11 +1,11 @@
-// Package acp connects agents that speak the Agent Client Protocol. It is a sidecar between an
-// editor and its agent, and passes every line unchanged except the agent's
-// session/request_permission requests. nod decides these requests instead of the editor. With
-// Options.Race the editor shows its own prompt too, and the first answer counts.
+// Package acp connects agents that speak the Agent Client Protocol (ACP). It is a sidecar between an
+// editor and its agent. It passes every line unchanged, except for the agent's
+// session/request_permission requests, which nod decides instead of the editor. With Options.Race, the
+// editor shows its own prompt too, and the first answer counts.
 //
 // The sidecar sends an agent an allow only if nod's decision, or the editor's own answer, allowed
-// exactly that request. If nod cannot decide, the editor shows its own prompt or the sidecar refuses
-// the request.
+// exactly that request. If nod cannot decide, either the editor shows its own prompt, or the sidecar
+// refuses the request. Options determine which.
 package acp
 
 import (
@@ -24,60 +24,63 @@ import (
 
 // Nod is the interface to nod that the sidecar needs.
 type Nod interface {
-	// Submit sends r, whose id must be new, and returns once nod has stored or decided r. If nod
-	// refuses r, the error is a *schemas.Error. Its code is UNAVAILABLE if nod cannot be reached
-	// before ctx ends. After UNAVAILABLE, and after an error of another type, nod may have stored r.
+	// Submit sends the request r, whose id must be new, and returns as soon as nod has stored or
+	// decided r. If nod refuses r, the error is a *schemas.Error. If nod is not available before ctx
+	// ends, the code of this error is UNAVAILABLE. After UNAVAILABLE, and after an error of another
+	// type, nod may have stored r.
 	Submit(ctx context.Context, r schemas.Request) (Waiting, error)
-	// Withdraw ends a request that its agent no longer waits for. It also has an effect if the request
-	// has not reached nod yet.
+	// Withdraw ends a request that its agent no longer waits for. It works even if the request reaches
+	// nod only later.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
-	// Abandon withdraws the request of a call that never runs. If the request was allowed before, its
-	// record gets the aftermath that the call never ran.
+	// Abandon withdraws the request of a call that never runs. If nod has allowed the request already,
+	// its record then says that the call never ran.
 	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
-	// Notices calls the function heard for each notice of a session, one after another, until ctx ends.
+	// Notices calls the function heard for each notice of a session until ctx ends. The calls come one
+	// after another.
 	Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error
 }
 
 // Waiting is a submitted request.
 type Waiting interface {
-	// Open reports whether the request is pending, so that a person must decide it. It returns false
-	// if nod decided the request at once.
+	// Open reports whether the request is pending, because a person must decide it. It returns false if
+	// nod has decided the request at once.
 	Open() bool
-	// Await blocks until the request is decided or ctx ends. Call it only once.
+	// Await blocks until the request is decided or ctx ends. The caller must call it only once.
 	Await(ctx context.Context) (schemas.Decision, error)
 }
 
-// Connect connects to nod. If nod is not running, it returns a *schemas.Error with code UNAVAILABLE.
-// After an error the sidecar calls Connect again for the next request. The connection stays open after
-// ctx ends.
+// Connect connects to nod. If nod is not running, the error is a *schemas.Error with the code
+// UNAVAILABLE. After any error, the sidecar calls Connect again for the next request. The connection
+// must outlive ctx.
 type Connect func(ctx context.Context) (Nod, error)
 
 // Options configure a sidecar.
 type Options struct {
 	// Race makes the editor also show each request that waits for a person. The first answer counts.
 	Race bool
-	// Deny makes the sidecar refuse a request after each failure of nod. Without Deny, the editor asks its
-	// own user if nod is unavailable or, with Race, after any failure. After the remaining failures, the
-	// sidecar refuses the request.
+	// Deny makes the sidecar refuse a request whenever nod fails to decide it. If Deny is false, the
+	// editor asks its own user if nod is unavailable. With Race, the editor asks its own user after
+	// other failures too. Without Race, the sidecar refuses the request after other failures.
 	Deny bool
 	// Turns makes the sidecar ask people for a session's next prompt when a turn of the agent is over.
 	Turns bool
 	// Waits records that this process waits for a decision or a reply.
 	Waits agents.Waits
-	// AgentName, Host and User are shown to people. AgentName defaults to the name
-	// that the agent reports.
+	// People see AgentName, Host and User. If AgentName is empty, it is the name that the agent
+	// reports.
 	AgentName, Host, User string
-	// Stream, if not nil, lets its subscribers see and answer the requests that wait for a person.
+	// Stream sends the requests that wait for a person to its subscribers, who may answer them. It may
+	// be nil.
 	Stream *Stream
-	Log    *slog.Logger // the log, which never contains the content of a request; nil discards it
+	Log    *slog.Logger // the log of failures, without the content of requests; nil discards it
 }
 
 const (
-	reachWithin    = 10 * time.Second // time limit to connect to nod and submit a request
+	reachWithin    = 10 * time.Second // the time limit to connect to nod and to submit a request
 	withdrawWithin = 5 * time.Second
 )
 
-// The reasons that people read if the sidecar withdraws a request.
+// The reasons for which the sidecar withdraws a request. People read them.
 var (
 	errAgentGone  = errors.New("the agent is gone")
 	errEditorGone = errors.New("the editor is gone")
@@ -102,16 +105,16 @@ type sidecar struct {
 
 	mu   sync.Mutex
 	open map[string]*ask // requests without an answer, by id key (see relay.IDKey)
-	// late contains the id keys of requests that the editor still shows although they were answered
-	// elsewhere. The sidecar drops the editor's late answer.
+	// late contains the id keys of answered requests that the editor has shown and not answered. When
+	// the editor answers such a request, the sidecar drops the answer.
 	late map[string]bool
 	gone bool // the agent or the editor is gone, so the sidecar cannot deliver an answer
 }
 
-// Run passes lines between editor and agent until the agent's output ends. When the
-// editor is gone, the agent's output ends or ctx ends, Run closes the agent's input if it is an
-// io.Closer, and withdraws all pending requests. A goroutine may still read the editor's output
-// after Run has returned.
+// Run passes lines between the editor and the agent until the agent's output ends. If the editor is
+// gone or ctx ends, Run closes the agent's input if it is an io.Closer, and withdraws all pending
+// requests. It does the same when the agent's output ends. After Run has returned, a goroutine may
+// still read the editor's output.
 func Run(ctx context.Context, editor, agent relay.Peer, connect Connect, o Options) error {
 	s := &sidecar{
 		opts: o, nod: newLink(connect), cache: newSessionCache(), agent: agent.In, turns: newTurns(),
@@ -181,13 +184,13 @@ func (s *sidecar) fromEditor(line []byte) error {
 // pass passes a line of the editor on to the agent.
 func (s *sidecar) pass(line []byte, m message) {
 	s.cache.recordRequest(m)
-	if err := s.toAgent.WriteLine(line); err != nil { // only log the error, because Run ends when the output of an agent that is gone ends
+	if err := s.toAgent.WriteLine(line); err != nil { // log the error only, because Run ends when the output of the agent ends
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 }
 
-// tellEditor writes a line to the editor. If the write fails, the sidecar treats the editor as gone.
-// It still reads the agent's output, so that a full pipe does not keep the agent from ending.
+// tellEditor writes a line to the editor. If that fails, the sidecar treats the editor as gone. The
+// sidecar still reads the agent's output, because the agent could not end while a pipe is full.
 func (s *sidecar) tellEditor(line []byte) {
 	if err := s.toEditor.WriteLine(line); err != nil {
 		s.editorGone(errEditorGone)
@@ -199,7 +202,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.WriteLine(line)
 	}
-	if err != nil { // only log the error, because Run ends when the output of an agent that is gone ends
+	if err != nil { // log the error only, because Run ends when the output of the agent ends
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }
@@ -216,8 +219,8 @@ func (s *sidecar) closeAgent() {
 	}
 }
 
-// endAll withdraws all pending requests, and makes the sidecar ignore later ones. Call it when the
-// sidecar can no longer deliver an answer.
+// endAll withdraws all pending requests, and makes the sidecar ignore later requests. The sidecar calls
+// it when it can no longer deliver answers.
 func (s *sidecar) endAll(why error) {
 	s.turns.endAll(why)
 	s.mu.Lock()

@@ -50,8 +50,8 @@ func TestTheWaitEndsBeforeTheAnswer(t *testing.T) {
 }
 
 // TestDecisionsBecomeOptions: the agent gets an option that allows ("yes", "always") only if the
-// decision allows the request. If a rule allows the request and none of the agent's options fits, the
-// editor asks its user.
+// decision allows the request. If a rule allows the request but the agent offers no option for that,
+// the editor asks its user.
 func TestDecisionsBecomeOptions(t *testing.T) {
 	t.Parallel()
 	rule := func(d schemas.Decision) schemas.Decision {
@@ -100,8 +100,8 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 }
 
 // TestALastingOptionDoesNotReplaceAMissingOne: if the agent's only option to deny is permanent, a
-// denial of one call becomes "cancelled". If its only option to allow is permanent, a rule's allow of
-// one call does not become "always".
+// denial of one call becomes "cancelled". If the agent's only option to allow is "always", a rule's
+// allow of one call does not become "always".
 func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})
@@ -116,9 +116,9 @@ func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	r.ends()
 }
 
-// TestTheEditorIsAskedIfNodIsUnavailable: if nod is unavailable, the editor asks its user. With
-// Race, the editor asks its user after every failure of nod. Without Race, the sidecar refuses the
-// request after any other failure. With Deny, the sidecar refuses the request after every failure.
+// TestTheEditorIsAskedIfNodIsUnavailable: if nod is unavailable, the editor asks its user. After
+// another failure of nod, the editor asks its user only with Race; without Race, the sidecar refuses
+// the request. With Deny, the sidecar refuses the request after every failure.
 func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 	t.Parallel()
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
@@ -167,7 +167,7 @@ func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 }
 
 // TestTheSidecarConnectsAgainForTheNextRequest: if the sidecar could not connect to nod for one
-// request, it tries again for the next.
+// request, it tries again for the next request.
 func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	t.Parallel()
 	nod, tries := newNod(t), 0
@@ -188,8 +188,8 @@ func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	r.ends()
 }
 
-// TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it has stored a request, the
-// sidecar refuses the request. With Race it does not, because the editor already shows the request.
+// TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it has stored a request, the sidecar
+// refuses the request. With Race the request stays open, because the editor already shows it.
 func TestAnErrorAfterTheReceiptRefusesTheRequest(t *testing.T) {
 	t.Parallel()
 	for _, race := range []bool{false, true} {
@@ -224,8 +224,8 @@ func TestAPanicRefuses(t *testing.T) {
 	assert.NotContains(t, r.log.String(), "make", "what was asked is not logged")
 }
 
-// TestARequestThatNodCannotShowGoesToTheEditor: if nod could not show a request in full, the sidecar
-// passes the request to the editor unchanged.
+// TestARequestThatNodCannotShowGoesToTheEditor: if nod cannot show a request to a person in full, the
+// sidecar passes the request to the editor unchanged.
 func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 	t.Parallel()
 	whole := request("1", "s", "make")
@@ -260,9 +260,9 @@ func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreShortened: the sidecar cuts a title that is too long and puts the whole title into
-// the details. It does not offer an option whose name is too long. It replaces a tool call id that is
-// too long by a hash.
+// TestLongTextsAreShortened: the sidecar cuts a title that is too long, and puts the whole title into
+// the details. It leaves out an option whose name is too long. It replaces the id of a tool call by a
+// hash if the id is too long.
 func TestLongTextsAreShortened(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{AgentName: "Mine"})
@@ -283,8 +283,8 @@ func TestLongTextsAreShortened(t *testing.T) {
 	r.ends()
 }
 
-// TestAHugeLinePassesUnchanged: the sidecar passes a line of 8 MB unchanged, and sends nod a
-// permission request of that size like any other.
+// TestAHugeLinePassesUnchanged: the sidecar passes a line of 8 MB unchanged. It sends nod a permission
+// request of 8 MB like any other.
 func TestAHugeLinePassesUnchanged(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})
@@ -301,8 +301,9 @@ func TestAHugeLinePassesUnchanged(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from earlier
-// updates about the same tool call. Updates about a completed tool call have no effect.
+// TestRequestUsesEarlierUpdates: the request for nod contains the tool's name and kind from earlier
+// updates about the same tool call. If an earlier call with the same id has ended, its updates have no
+// effect.
 func TestRequestUsesEarlierUpdates(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})

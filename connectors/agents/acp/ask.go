@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is a permission request of the agent that has no answer yet. It gets only one answer, because a
-// goroutine must remove the ask from sidecar.open before it answers.
+// ask is a permission request of the agent that has no answer yet. It gets only one answer, because
+// only the goroutine that removes it from sidecar.open may answer it.
 type ask struct {
 	permission
 	key   string
@@ -20,8 +20,8 @@ type ask struct {
 	shown bool // the editor also shows the request; guarded by sidecar.mu
 }
 
-// intercept starts to ask nod about a permission request and returns true. If it returns false, the
-// caller must pass the request to the editor instead.
+// intercept starts to ask nod about a permission request, and returns true. If it returns false, it has
+// not asked, and the caller must pass the request to the editor.
 func (s *sidecar) intercept(line []byte, m message) bool {
 	p, err := s.readPermission(line, m)
 	if errors.Is(err, errOver) {
@@ -38,11 +38,11 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return true // the agent or the editor is gone, so no answer could be delivered
+		return true // the sidecar could not deliver an answer, because the agent or the editor is gone
 	}
 	if earlier := s.open[a.key]; earlier != nil {
-		// The sidecar refuses two open requests with the same id, because the agent could take the
-		// answer to one of them for the answer to the other.
+		// The sidecar refuses both of two open requests with the same id, because the agent could take
+		// the answer to one for the answer to the other.
 		s.takeLocked(earlier, errReused)
 		s.asks.Go(func() {
 			s.tellAgent(earlier.id, earlier.refused())
@@ -85,7 +85,8 @@ func (s *sidecar) run(a *ask) {
 	}
 }
 
-// registerWait records that this process waits for a, until unregister is called.
+// registerWait records that this process waits for the request a. The function unregister ends the
+// record.
 func (s *sidecar) registerWait(a *ask) (unregister func()) {
 	return s.opts.Waits.Register(&a.request, func(err error) {
 		s.opts.Log.Warn("acp: if this program is killed, a request stays open until its deadline", "reason", err)
@@ -93,15 +94,14 @@ func (s *sidecar) registerWait(a *ask) (unregister func()) {
 }
 
 // neverRuns reports whether the call certainly never runs if nod's decision does not reach the agent.
-// The call may run if the editor answered the request, or has yet to answer it.
+// It returns false if the editor has answered or may still answer the request.
 func (a *ask) neverRuns() bool {
 	cause := context.Cause(a.ctx)
 	return cause != nil && !errors.Is(cause, errInEditor)
 }
 
-// await waits for nod's decision. If a person must decide, it shows the request to the stream's
-// subscribers. If the editor may answer too, await also shows the request in the editor, and the
-// first answer counts.
+// await waits for nod's decision. If a person must decide, it sends the request to the stream's
+// subscribers. With Options.Race, it also shows the request in the editor, and the first answer counts.
 func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	if w.Open() {
 		defer s.opts.Stream.add(a.request)()
@@ -138,8 +138,8 @@ func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit connects to nod and sends the request. It fails after reachWithin, so that the editor need
-// not wait longer before it asks its own user.
+// submit connects to nod and sends the request. It gives up after reachWithin, because the editor asks
+// its own user only after that.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)
 	defer cancel()
@@ -155,11 +155,11 @@ func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	return nod, w, nil
 }
 
-// errLate means that nod did not reply within reachWithin. It has the code UNAVAILABLE.
+// errLate means that nod did not reply within reachWithin.
 var errLate = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer within %s", schemas.FormatDuration(reachWithin))
 
-// causeOr returns ctx's cause if ctx has ended and err is not a *schemas.Error. Otherwise
-// it returns err.
+// causeOr returns the cause for which ctx has ended. It returns err instead if ctx has not ended, or if
+// err is a *schemas.Error.
 func causeOr(ctx context.Context, err error) error {
 	var own *schemas.Error
 	if ctx.Err() != nil && !errors.As(err, &own) {

@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An agent may report a name and a kind that contradict each other, such as the name Read and the
-// kind execute. The sidecar then names the tool by its kind, so that rules about the tool Read do
-// not cover the call.
+// An agent may report a name and a kind that contradict each other, such as the name Read and the kind
+// execute. nod then names the tool by its kind, so that rules about the tool Read do not cover the
+// call.
 func TestAToolOfAnotherKindLosesItsName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -32,8 +32,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// closingWriter is a peer's input. Closing it also ends the peer's output, as in a program that exits
-// at the end of its input.
+// closingWriter is the input of a peer. When it is closed, the output of the peer ends too, like that
+// of a program that exits at the end of its input.
 type closingWriter struct {
 	bytes.Buffer
 	other *io.PipeWriter
@@ -41,8 +41,8 @@ type closingWriter struct {
 
 func (e *closingWriter) Close() error { return e.other.Close() }
 
-// FuzzPassThrough: every line of one side, except a permission request, reaches the other side byte
-// for byte. Without a decision the agent never gets an option that allows.
+// FuzzPassThrough: every line of the editor or the agent reaches the other one byte for byte, unless it
+// is a permission request. The agent never gets an allow without a decision.
 func FuzzPassThrough(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(f, err)
@@ -77,8 +77,8 @@ func away(context.Context) (acp.Nod, error) {
 	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
 }
 
-// fromEditor checks that every line of the editor reaches the agent. The sidecar drops only the
-// editor's answers to permission requests, and the agent sends none here.
+// fromEditor checks that every line of the editor reaches the agent. The sidecar drops only answers to
+// permission requests, and this agent sends no such requests.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
 	agent := &closingWriter{other: agentEnd}
@@ -89,7 +89,8 @@ func fromEditor(t *testing.T, said []byte, size int) {
 }
 
 // fromAgent checks that every line that cannot be a permission request reaches the editor, in order.
-// nod is not running, so permission requests reach the editor too, unless the agent ends first.
+// Permission requests reach the editor too, because nod is not running. The last ones may be missing,
+// if the agent ends first.
 func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()
@@ -102,7 +103,7 @@ func fromAgent(t *testing.T, said []byte, size int) {
 		require.LessOrEqual(t, n, maybe[line], "%q", line)
 	}
 	require.NotContains(t, agent.String(), "allow")
-	for line := range bytes.Lines(agent.Bytes()) { // without nod, the sidecar answers only cancelled requests and requests with the same id
+	for line := range bytes.Lines(agent.Bytes()) { // without nod, the sidecar itself answers only cancelled requests, and requests with the same id
 		var heard struct {
 			Result struct{ Outcome struct{ OptionID string } }
 		}
@@ -111,8 +112,8 @@ func fromAgent(t *testing.T, said []byte, size int) {
 	}
 }
 
-// sorted divides the lines of data. The result sure contains, in order, the lines that cannot be
-// permission requests. The result maybe counts each of the other lines.
+// sorted divides data into lines. The result sure contains, in order, the lines that certainly are no
+// permission requests. The result maybe counts how often each of the other lines occurs.
 func sorted(data []byte) (sure string, maybe map[string]int) {
 	var b strings.Builder
 	maybe = map[string]int{}

@@ -15,9 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays the transcripts in testdata. A line "SIDE: TEXT" is output of that side. A
-// line "> SIDE: TEXT" is the next line that the side must receive, byte for byte. At the end no side
-// may receive anything else. The words race and deny in the first line set the options Race and Deny.
+// TestTranscripts replays the transcripts in testdata. A line "SIDE: TEXT" is output of SIDE, the
+// editor or the agent. A line "> SIDE: TEXT" is the next line that SIDE must receive, byte for byte. At
+// the end, no further line may arrive. The words race and deny in the first line set the options Race
+// and Deny.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -80,7 +81,7 @@ func decision(t *testing.T, text string) (d schemas.Decision) {
 	return d
 }
 
-// golden encodes a request with fixed values for the fields that differ in each run.
+// golden encodes a request, with fixed values in the fields that differ in each run of the test.
 func golden(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, time.Minute)
 	r.CreatedAt, r.PendingID = time.Time{}, "random"

@@ -16,25 +16,26 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The paths of the endpoints: one to subscribe to requests, one to answer a request.
+// The paths of the two endpoints: clients subscribe to requests at the first, and answer a request at
+// the second.
 const (
 	streamPath  = "/api/v1/acp/permissions/stream"
 	respondPath = "/api/v1/acp/permissions/respond"
 )
 
 const (
-	maxBody     = 64 << 10         // maximum length of the body of an answer, in bytes
-	writeWithin = 30 * time.Second // time limit to send one notification to one subscriber
+	maxBody     = 64 << 10         // the largest size of the body of an answer, in bytes
+	writeWithin = 30 * time.Second // the time limit to send one notification to one subscriber
 )
 
-// Answer sends nod a person's answer to the request r. The answer is one of r's options, or a
-// dismissal if optionID is empty. Answer returns nil only if this answer became the decision. If
-// nod refuses the answer, the error is a *schemas.Error.
+// Answer sends nod a person's answer to the request r. optionID is the chosen option of r, or empty if
+// the person dismissed the request. Answer returns nil only if this answer became the decision. If nod
+// refuses the answer, the error is a *schemas.Error.
 type Answer func(ctx context.Context, r schemas.Request, optionID string) error
 
-// Handler returns the HTTP handler by which clients subscribe to the stream and answer its requests.
-// Every call must carry the token as a bearer token. If the token is empty, the handler refuses all
-// calls. The handler calls answer to send an answer to nod.
+// Handler returns an HTTP handler. With it, clients subscribe to the stream and answer requests. Every
+// call must carry the bearer token, which is the parameter token. If token is empty, the handler
+// refuses all calls. The handler calls the function answer to send nod an answer.
 func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+streamPath, s.serveStream)
@@ -95,7 +96,7 @@ type response struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// problem is the HTTP status and the error text of the response to a refused call.
+// problem contains the HTTP status and the error text with which the handler refuses a call.
 type problem struct {
 	status int
 	text   string
@@ -164,8 +165,9 @@ func notFound(pendingID string) *problem {
 	return &problem{http.StatusNotFound, "pending permission not found: " + pendingID}
 }
 
-// refused converts an error of Answer to a problem, and nil to nil. If the request was decided in the
-// meantime, the problem is "not found", because the request is no longer pending.
+// refused converts an error of Answer to a problem, and returns nil if there is no error. If nod has
+// decided the request in the meantime, the problem is "not found", because the request is no longer
+// pending.
 func refused(err error, pendingID string) *problem {
 	if err == nil {
 		return nil

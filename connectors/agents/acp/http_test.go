@@ -24,15 +24,15 @@ import (
 
 const token = "a token of the test's"
 
-// streamRig is a rig whose stream is served over HTTP. If a client answers a request, the fake nod
-// makes that answer its decision. If err is set, the answer fails with err instead.
+// streamRig is a rig that serves its stream over HTTP. When a client answers a request, the fake nod
+// makes this answer the decision. If err is set, the answer fails with err instead.
 type streamRig struct {
 	*rig
 	stream *acp.Stream
 	server *httptest.Server
 	err    error
 	open   map[string]*submission
-	narrow atomic.Bool // give new connections a small send buffer, so that a slow subscriber soon blocks the server
+	narrow atomic.Bool // a small send buffer for new connections, so that a slow subscriber soon blocks the server
 }
 
 func serve(t *testing.T) *streamRig {
@@ -63,7 +63,7 @@ func serve(t *testing.T) *streamRig {
 	return s
 }
 
-// ask sends a request from the agent, and returns once the fake nod has it.
+// ask makes the agent send a request, and returns when the fake nod has the request.
 func (s *streamRig) ask(id string) *submission {
 	s.t.Helper()
 	s.agent.says(s.t, request(id, "s", "make "+id))
@@ -310,7 +310,7 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 }
 
 // TestClosingTheStreamDisconnectsItsSubscribers: Close disconnects all subscribers with the status
-// "going away". A client that subscribes after Close is disconnected with the same status.
+// "going away". A client that subscribes later gets the same status.
 func TestClosingTheStreamDisconnectsItsSubscribers(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -320,7 +320,7 @@ func TestClosingTheStreamDisconnectsItsSubscribers(t *testing.T) {
 	s.stream.Close()
 	for _, c := range []*websocket.Conn{conn, s.subscribe(nil)} {
 		var err error
-		for err == nil { // read the pending requests, which a subscriber gets first
+		for err == nil { // read the pending requests, which each subscriber gets first
 			_, _, err = c.Read(t.Context())
 		}
 		assert.Equal(t, websocket.StatusGoingAway, websocket.CloseStatus(err))

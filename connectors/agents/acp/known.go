@@ -11,17 +11,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ownCall is a tool call with the tool name and the input of an agent that nod knows, so that rules
-// for the agent's own tools apply to it. The input is exactly the input that the agent runs.
+// ownCall is a tool call of an agent that nod knows, with the agent's own name for the tool, so that
+// rules about the agent's own tools apply. Its input is exactly the input that the agent runs.
 type ownCall struct {
 	tool    string
 	action  schemas.ActionType
 	details json.RawMessage // the input, with the directory in which the call runs as "cwd"
-	reason  string          // the agent's own explanation of the call
+	reason  string          // the agent's reason for the call
 }
 
-// drops says which other calls an agent gives up when one of its calls is denied. The agent does not
-// withdraw their permission requests, and may even send more of them.
+// drops says which other calls an agent gives up after a denial of one of its calls. The agent does not
+// withdraw their permission requests, and may even send more such requests.
 type drops int
 
 const (
@@ -30,17 +30,17 @@ const (
 	dropsTurn        // the agent gives up all calls until the end of the turn
 )
 
-// knownAgent describes an agent that nod recognizes by the name in its response to initialize. For all
-// other agents it is the zero knownAgent.
+// knownAgent describes an agent that nod recognizes by the name in its response to the ACP request
+// initialize. It is the zero value for all other agents.
 type knownAgent struct {
-	// own returns the call of a permission request, with the agent's own tool name. c is what the agent
-	// has reported about the call, asked has the call's fields in the request, and dir is the directory
-	// of the session, or "" if it is unknown. If nod cannot be sure which call the request is about, ok
-	// is false. nod then names the tool by its kind in ACP, and no rule exists for that name. The field
-	// own is nil if nod does not know the agent's tools.
+	// own returns the call of a permission request, with the agent's own name for the tool. c is what
+	// the agent has reported about the call, asked contains the fields of the call in the request, and
+	// dir is the session's directory or "". If ok is false, nod cannot be sure which call runs. nod then
+	// names the tool by its kind in ACP, about which there are no rules. If nod does not know the
+	// agent's tools, own is nil.
 	own   func(c toolCall, asked map[string]json.RawMessage, dir string) (_ ownCall, ok bool)
 	drops drops
-	// forgets is true if the agent treats an "always" as an allow of one call.
+	// forgets is true if the agent takes an "always" for an allow of one call only.
 	forgets bool
 }
 
@@ -58,8 +58,8 @@ func agentNamed(name string) knownAgent {
 	return knownAgent{}
 }
 
-// openCodeTools are the tools of OpenCode that nod recognizes. Each has its kind in ACP, and the field
-// in which a permission request must agree with the tool's input.
+// openCodeTools are the tools of OpenCode that nod recognizes. kind is the tool's kind in ACP. field is
+// the field in which a permission request and the tool's input must agree.
 var openCodeTools = map[string]struct {
 	kind  string
 	field string
@@ -67,10 +67,9 @@ var openCodeTools = map[string]struct {
 	"bash": {"execute", "command"}, "webfetch": {"fetch", "url"}, "edit": {"edit", "filepath"}, "write": {"edit", "filepath"},
 }
 
-// openCodeCall reads a request of OpenCode. The request contains a part of the input, and the preceding
-// update contains the whole input. OpenCode has added the session's directory to the whole input as
-// "cwd", unless the model wrote a field "cwd". The name of the tool is the title with which OpenCode
-// announced the call.
+// openCodeCall reads a request of OpenCode. The request contains only a part of the tool's input. The
+// preceding update contains the whole input, and the session's directory as "cwd", unless the model
+// wrote a field "cwd" itself. The name of the tool is the title with which OpenCode announced the call.
 func openCodeCall(c toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	tool, known := openCodeTools[c.announced]
 	input, part := object(c.input), object(asked["rawInput"])
@@ -93,7 +92,8 @@ func openCodeCall(c toolCall, asked map[string]json.RawMessage, dir string) (own
 	return ownCall{tool: c.announced, action: actions[tool.kind], details: details}, err == nil
 }
 
-// codexFields are the fields in the input of a request of codex-acp that do not change what runs.
+// codexFields are the fields in a request of codex-acp that nod knows. No other field may be set,
+// because it could change what runs.
 var codexFields = []string{"call_id", "approval_id", "turn_id", "started_at_ms", "command", "cwd", "reason", "proposed_execpolicy_amendment", "available_decisions", "parsed_cmd"}
 
 // codexCall reads a request of codex-acp to run a command. The request names the shell, and the
@@ -118,12 +118,13 @@ func codexCall(_ toolCall, asked map[string]json.RawMessage, _ string) (own ownC
 	return ownCall{tool: "Bash", action: schemas.ActionCommand, details: details, reason: text(input["reason"])}, err == nil
 }
 
-// qwenTools are the tools of Qwen Code that nod recognizes, with their kinds in ACP. No tool of an MCP
-// server has one of these names, because those names contain mcp__.
+// qwenTools are the tools of Qwen Code that nod recognizes, with their kinds in ACP. A tool of an MCP
+// server cannot have one of these names, because its name contains mcp__.
 var qwenTools = map[string]string{"run_shell_command": "execute", "write_file": "edit", "edit": "edit", "web_fetch": "fetch"}
 
-// qwenCall reads a request of Qwen Code. The request names the tool and contains its whole input. Qwen
-// Code starts a shell for each command, in the session's directory or in the one that the input names.
+// qwenCall reads a request of Qwen Code. The request contains the tool's name and its whole input. Qwen
+// Code starts a new shell for each command, in the directory that the input names or else in the
+// session's directory.
 func qwenCall(c toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	tool, input := text(object(asked["_meta"])["toolName"]), asked["rawInput"]
 	kind, known := qwenTools[tool]
@@ -134,13 +135,13 @@ func qwenCall(c toolCall, asked map[string]json.RawMessage, dir string) (own own
 	return ownCall{tool: tool, action: actions[kind], details: details}, err == nil
 }
 
-// clineCommands begins the title of each call of Cline's tool for commands. The names of MCP servers'
-// tools in titles contain "__".
+// clineCommands is the beginning of the title of each call of Cline's tool for commands. No title of an
+// MCP server's tool begins like this, because its name contains "__".
 const clineCommands = "run_commands: "
 
-// clineCall reads a request of Cline to run one command. Cline runs each command of a call in a new
-// bash, in the session's directory. clineCall returns false for several commands, because Cline runs
-// them at the same time, and not one after another like a script.
+// clineCall reads a request of Cline to run one command. Cline runs each command in a new bash, in the
+// session's directory. If a call has several commands, clineCall returns false, because Cline runs them
+// at the same time instead of one after another.
 func clineCall(_ toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	var commands []string
 	input := object(asked["rawInput"])

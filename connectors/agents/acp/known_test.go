@@ -10,14 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// initializes makes the agent report its name, and open the session s in the directory /p.
+// initializes makes the agent report this name, and open a session with the id s in the directory /p.
 func (r *rig) initializes(name string) {
 	r.passes(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}`, `{"jsonrpc":"2.0","id":"i","result":{"agentInfo":{"name":"`+name+`"}}}`)
 	r.passes(`{"jsonrpc":"2.0","id":"n","method":"session/new","params":{"cwd":"/p"}}`, `{"jsonrpc":"2.0","id":"n","result":{"sessionId":"s"}}`)
 }
 
-// passes sends a request of the editor, and the agent's response, through the sidecar. An empty line is
-// not sent.
+// passes sends a request of the editor and the agent's response through the sidecar. If the request or
+// the response is empty, passes does not send it.
 func (r *rig) passes(request, response string) {
 	if request != "" {
 		r.editor.says(r.t, request)
@@ -46,8 +46,8 @@ const (
 	asksBash      = `"toolCallId":"c","title":"make x","kind":"execute","status":"pending","rawInput":{"command":"make x"}`
 )
 
-// If nod knows the agent and is sure of the whole call, rules for the agent's own tools apply to the
-// call. Otherwise nod names the call by its kind, and no rule exists for that name.
+// If nod knows the agent and is sure of the whole call, rules about the agent's own tools apply.
+// Otherwise nod names the tool by its kind, about which there are no rules.
 func TestCallsOfKnownAgents(t *testing.T) {
 	t.Parallel()
 	codexInput := `"toolCallId":"c","title":"make x","kind":"execute","rawInput":{"call_id":"c","command":["/bin/bash","-lc","make x"],"cwd":"/q","reason":"to build"%s}`
@@ -99,8 +99,8 @@ func TestCallsOfKnownAgents(t *testing.T) {
 }
 
 // After a denial, OpenCode and Codex drop their other open calls. The sidecar withdraws the requests
-// for these calls at once, so that no person is told "allowed" of a call that never runs. If the agent
-// still asks about such a call, no person is asked.
+// for these calls at once, so that nobody allows a call that never runs. If the agent still asks about
+// such a call, the sidecar asks nobody.
 func TestADenialEndsTheCallsThatTheAgentDrops(t *testing.T) {
 	t.Parallel()
 	for agent, drops := range map[string]bool{"OpenCode": true, "codex-acp": true, "other": false} {
@@ -141,8 +141,8 @@ func TestADenialEndsTheCallsThatTheAgentDrops(t *testing.T) {
 	}
 }
 
-// If a person allows a call after the agent has ended the call or its turn, the sidecar tells nod that
-// the call never runs, and does not send the agent the allow.
+// If a person allows a call after the call or its turn has ended, the sidecar tells nod that the call
+// never runs. The agent does not get the allow.
 func TestAnAllowOfAnEndedCallIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ends, why string }{
@@ -159,7 +159,7 @@ func TestAnAllowOfAnEndedCallIsReported(t *testing.T) {
 			a := <-r.nod.submissions
 			r.passes("", c.ends)
 			assert.Equal(t, answered("1", ""), r.agent.hears(t))
-			close(heldBack) // only now the sidecar gets the person's allow
+			close(heldBack) // the sidecar gets the person's allow only now
 			assert.Equal(t, withdrawal{a.PendingID, c.why}, <-r.nod.withdrawn)
 			assert.True(t, r.nod.abandons(a.PendingID))
 			r.asks("2", `"toolCallId":"d","title":"B"`)
@@ -170,8 +170,8 @@ func TestAnAllowOfAnEndedCallIsReported(t *testing.T) {
 	}
 }
 
-// Some agents keep the directory of a session that they run already when an editor loads it for another
-// one. nod then does not know the directory, and no rule of a project applies.
+// An editor may load a session that already runs, with another directory. Some agents then keep the old
+// directory. nod therefore does not know the session's directory, and no rule of a project applies.
 func TestASessionThatIsLoadedElsewhereHasNoDirectory(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})

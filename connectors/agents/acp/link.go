@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// link connects to nod when it is first used, and keeps the connection.
+// link connects to nod at its first use, and keeps the connection.
 type link struct {
 	connect Connect
-	nod     chan Nod // contains the connection, or nil if there is none; while get runs, the channel is empty, so that it serves as a lock
+	nod     chan Nod // contains the connection, or nil if there is none; empty while get runs, so that the channel is also a lock
 }
 
 func newLink(connect Connect) link {
@@ -17,8 +17,8 @@ func newLink(connect Connect) link {
 	return l
 }
 
-// get returns the connection to nod, and connects if there is no connection yet. Only one caller
-// connects at a time. Other callers wait for that caller, until their own ctx ends.
+// get returns the connection to nod. If there is none, get connects. If another caller is connecting,
+// get waits for it, at most until ctx ends.
 func (l link) get(ctx context.Context) (nod Nod, err error) {
 	select {
 	case nod = <-l.nod:

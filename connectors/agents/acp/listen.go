@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/internal/loopback"
 )
 
-// Listen listens on addr, HOST:PORT, for the HTTP endpoints of a stream. Unless remote is set, it
-// returns an error if other machines could reach addr. An empty host means 127.0.0.1 or, if remote is
-// set, every address of this machine.
+// Listen listens on addr, in the form HOST:PORT, for the HTTP endpoints of a stream. Other machines may
+// be able to reach addr only if remote is set. If HOST is empty, it is 127.0.0.1 or, if remote is set,
+// every address of this machine.
 func Listen(addr string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

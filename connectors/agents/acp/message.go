@@ -8,8 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The JSON-RPC methods that the sidecar handles. It passes messages with other methods on without
-// reading them.
+// The JSON-RPC methods that the sidecar handles. It does not read messages with other methods.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
@@ -24,8 +23,8 @@ const (
 	methodPrompt     = "session/prompt" // the response to this request ends the agent's turn
 )
 
-// message contains the fields of a JSON-RPC message that the sidecar reads. A line that is not a JSON
-// object becomes the zero message.
+// message contains the fields of a JSON-RPC message that the sidecar reads. If a line is not a JSON
+// object, its message is the zero value.
 type message struct {
 	method string
 	id     json.RawMessage // exactly as the peer wrote it; nil for a notification
@@ -35,8 +34,8 @@ type message struct {
 	failed bool // the message is an error response
 }
 
-// parseMessage parses a line. It compares member names exactly, because decoding into a struct
-// would ignore the difference between upper and lower case.
+// parseMessage parses a line. It distinguishes upper and lower case in names of members, which decoding
+// into a struct would not do.
 func parseMessage(line []byte) message {
 	fields := object(line)
 	m := message{method: text(fields["method"]), id: fields["id"], params: fields["params"], result: fields["result"]}
@@ -50,7 +49,7 @@ func parseMessage(line []byte) message {
 	return m
 }
 
-// response reports whether m answers a request.
+// response reports whether m is a response to a request.
 func (m *message) response() bool {
 	return m.method == "" && m.key != "" && (m.result != nil || m.failed)
 }
@@ -101,7 +100,7 @@ func reply(id json.RawMessage, o outcome) ([]byte, error) {
 	}{"2.0", id, map[string]outcome{"outcome": o}})
 }
 
-// withdrawal encodes, as one line, the message that makes the editor close its prompt for the request
+// withdrawal returns a line for the editor: the message that closes the editor's prompt for the request
 // with this id.
 func withdrawal(id json.RawMessage) ([]byte, error) {
 	return encodeLine(struct {

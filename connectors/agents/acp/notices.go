@@ -5,8 +5,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// noticeUpdate is a notification to the editor. Its update is a thought of the agent, because the
-// protocol has no messages of a third party.
+// noticeUpdate shows a notice in the editor. It is an update with a thought of the agent, because ACP
+// has no messages of anybody else.
 type noticeUpdate struct {
 	Version string       `json:"jsonrpc"`
 	Method  string       `json:"method"`
@@ -18,8 +18,9 @@ type noticeParams struct {
 	Update  any    `json:"update"`
 }
 
-// tellNotices passes the notices of the request's session on to the editor until the request has its
-// answer. The notice that a question is shown passes only during a turn, and only for this request.
+// tellNotices shows the notices of a request's session in the editor until the request has an answer.
+// It shows the notice that a question is shown only during a turn, and only if the question is this
+// request.
 func (s *sidecar) tellNotices(nod Nod, a *ask) {
 	err := nod.Notices(a.ctx, a.request.SessionID, func(n schemas.Notice) {
 		if !agents.IsNews(n, a.request.PendingID) || n.Kind == schemas.NoticeShown && !s.cache.prompting(a.session) {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// While a request waits, the editor shows its session's notices as the agent's thoughts. The notice
-// that a question is shown reaches the editor only if it is about this request, and only during a turn.
+// While a request waits, the editor shows the session's notices as thoughts of the agent. It shows the
+// notice that a question is shown only during a turn, and only if the question is this request.
 func TestNoticesReachTheEditor(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})

@@ -7,16 +7,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errAskEditor means that a rule allows the request, but none of the agent's options expresses that
-// allow. The editor then asks its user. If a person's decision fits no option, the agent gets a
-// refusal instead, so that the editor does not ask its user again.
+// errAskEditor means that a rule allows the request, but the agent offers no option for that allow. The
+// editor then asks its user. If a person has decided instead, the agent gets a refusal, so that its
+// user is not asked a second time.
 var errAskEditor = errors.New("a rule allows the request, but none of the agent's options says so: the editor asks its user")
 
-// cancelled tells the agent that no option was chosen.
+// cancelled tells the agent that nobody chose an option.
 var cancelled = outcome{Outcome: "cancelled"}
 
-// outcome converts decision d to one of the agent's own options. It selects an option that allows only
-// if d allows exactly this request, and never an option that allows more than d.
+// outcome converts the decision d to one of the agent's own options. It chooses an option that allows
+// only if d allows exactly this request. The option never allows more than d.
 func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	if !agents.Allows(p.request, d) {
 		return p.refusal(d), nil
@@ -34,8 +34,8 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	return outcome{}, errAskEditor
 }
 
-// refusal converts a decision that does not allow the request. The outcome is an option that denies
-// the request, or cancelled.
+// refusal converts a decision that does not allow the request to an option that denies it, or to
+// cancelled.
 func (p *permission) refusal(d schemas.Decision) outcome {
 	switch d.Outcome {
 	case schemas.Cancelled, schemas.Withdrawn:
@@ -57,8 +57,8 @@ func (p *permission) refused() outcome {
 	return cancelled
 }
 
-// deniedBy reports whether the editor's response m denies the request. An option that nod does not know
-// is no denial.
+// deniedBy reports whether the editor's response m denies the request. If nod does not know the option
+// in m, the response does not count as a denial.
 func (p *permission) deniedBy(m message) bool {
 	chosen := object(object(m.result)["outcome"])
 	o, known := p.request.Option(text(chosen["optionId"]))

@@ -15,35 +15,34 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// permission is a parsed session/request_permission message, with the request that readPermission made
-// for nod.
+// permission is a parsed session/request_permission message. It also contains the request for nod that
+// readPermission made from it.
 type permission struct {
 	id      json.RawMessage // the JSON-RPC id
 	session string          // the agent's own session id
 	call    string          // the agent's own id of the tool call
 	request schemas.Request
-	options map[string]json.RawMessage // each option's id as the agent wrote it, by the decoded id
+	options map[string]json.RawMessage // the id of each option as the agent wrote it, by the option's decoded id
 }
 
-// The limits in the JSON Schema of a request: lengths in characters, and the number of options.
+// The limits in the JSON Schema of a request. Lengths are in characters.
 const (
 	maxTitle   = 512
-	maxName    = 256 // maximum length of an option's name
-	maxID      = 256 // maximum length of the id of an option or tool call
+	maxName    = 256 // the largest length of an option's name, in characters
+	maxID      = 256 // the largest length of the id of an option or a tool call, in characters
 	maxOptions = 16
 )
 
-// errQuestion means that the agent asks its user to choose something, instead of asking whether the
-// agent may act. Only the editor can show such a question.
+// errQuestion means that the agent does not ask for a permission, but asks its user to choose
+// something. Only the editor can show such a question.
 var errQuestion = errors.New("the request is a question, not a permission")
 
-// errOver means that the agent has already ended or dropped the call, so that no answer can let it
-// run.
+// errOver means that the call can no longer run, because the agent has ended or dropped it.
 var errOver = errors.New("the agent has ended the call, or dropped it after a denial")
 
-// readPermission parses a permission request. It returns errOver if the agent has ended the call. If
-// nod cannot show the request to a person in full, it returns another error, and the editor handles
-// the request.
+// readPermission parses a permission request. If the call can no longer run, the error is errOver.
+// After any other error, the editor must handle the request, because nod cannot show it to a person in
+// full.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	params := object(m.params)
 	call := object(params["toolCall"])
@@ -72,9 +71,9 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	return p, err
 }
 
-// readOptions parses the options, and returns those that are short enough to show in full. It returns
-// an error if there are too many options, if their ids are not unique, if they offer a choice instead
-// of a permission, or if no returned option would allow the request.
+// readOptions parses the options, and returns those that a prompt can show in full. It returns an error
+// if there are too many options, if two have the same id, if they are a choice instead of a permission,
+// or if none of the returned options allows the request.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}
@@ -98,7 +97,7 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 		}
 	}
 	switch {
-	case kinds[schemas.AllowOnce] > 1: // only a person can pick one of several options that allow once
+	case kinds[schemas.AllowOnce] > 1: // if several options allow once, only a person can choose one of them
 		return nil, errQuestion
 	case !slices.ContainsFunc(out, func(o schemas.Option) bool { return o.Kind.Allows() }):
 		return nil, errors.New("the request offers no option that allows")
@@ -108,9 +107,9 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 	return out, nil
 }
 
-// newRequest returns the request for nod. It makes a new id instead of using the tool call's id. An
-// agent may ask about the same call again, for example after an edit, and the decision about the first
-// request must not answer the second.
+// newRequest returns the request for nod. Its id is new and not that of the tool call, because an agent
+// may ask about the same call again, for example after an edit. The decision about one such request
+// must not answer another.
 func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, told toolCall, options []schemas.Option) (schemas.Request, error) {
 	dir, _ := s.cache.session(session)
 	own, ok := s.cache.own(told, call, dir)
@@ -130,7 +129,8 @@ func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, to
 	return r, nil
 }
 
-// sessionRequest returns a request of a session, with a new id and without content.
+// sessionRequest returns a request with a new id and the data of a session. The caller must add the
+// content.
 func (s *sidecar) sessionRequest(session string) schemas.Request {
 	dir, agent := s.cache.session(session)
 	r := schemas.Request{
@@ -144,10 +144,10 @@ func (s *sidecar) sessionRequest(session string) schemas.Request {
 	return r
 }
 
-// detailsOf returns the tool's input with its bytes unchanged, except that it renames a field "cwd".
-// If the input is no object or is empty, detailsOf returns an object with the editor's view: input,
-// title, content and locations. It adds no "cwd" for rules, because the agent's shell may have left
-// the session's directory.
+// detailsOf returns the tool's input. It keeps the input's bytes, but renames a field "cwd". If the
+// input is empty or no object, detailsOf returns an object with what the editor shows: the input, the
+// title, the content and the locations. It adds no "cwd", because the agent's shell may have left the
+// session's directory.
 func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, error) {
 	input := call["rawInput"]
 	if fields := object(input); len(fields) > 0 {
@@ -171,8 +171,9 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 	return schemas.Encode(shown)
 }
 
-// withoutCwd renames a field "cwd" in input. The model chose the field's value, and rules would take
-// it for the host's working directory. No rule matches the new name, so nod asks a person.
+// withoutCwd renames the field "cwd" of input, if there is one. The model chose its value, and rules
+// would take it for the directory that the host reports. No rule matches the new name, so nod asks a
+// person.
 func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if _, named := object(input)["cwd"]; !named {
 		return input, nil

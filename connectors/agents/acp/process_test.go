@@ -22,7 +22,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asAgent is an environment variable. If it is set, this test binary acts as the agent with that name.
+// asAgent is an environment variable. It makes this test binary act as the agent whose name is its
+// value.
 const asAgent = "NOD_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -58,7 +59,7 @@ var agents = map[string]func() int{
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		return 7
 	},
-	// hears sends a request. When its input ends, it writes all of that input to stderr.
+	// hears sends a request. When its input has ended, it writes the whole input to stderr.
 	"hears": func() int {
 		fmt.Println(request("1", "s", "make"))
 		heard, _ := io.ReadAll(os.Stdin)
@@ -78,7 +79,7 @@ var agents = map[string]func() int{
 	},
 }
 
-// process is a sidecar with an agent process; the test acts as the editor.
+// process contains a sidecar and the process of its agent. The test acts as the editor.
 type process struct {
 	editor peer
 	stderr *os.File
@@ -107,7 +108,7 @@ func run(t testing.TB, ctx context.Context, agent string, nod *fakeNod, o acp.Op
 	return p
 }
 
-// rest waits until the agent has ended, and returns everything that the editor has not read yet.
+// rest waits until the agent has ended. It returns all output that the editor has not read before.
 func (p process) rest(t testing.TB) string {
 	t.Helper()
 	data, err := io.ReadAll(p.editor.out)
@@ -144,7 +145,7 @@ func TestAFailedStartOfTheAgentIsAnError(t *testing.T) {
 }
 
 // TestTheAgentsInputEndsWithTheEditorsOutput: when the editor's output ends, the sidecar closes the
-// agent's input. The agent also gets a last line without a line break.
+// agent's input. The agent also gets the last line if it has no line break.
 func TestTheAgentsInputEndsWithTheEditorsOutput(t *testing.T) {
 	t.Parallel()
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
@@ -169,7 +170,7 @@ func TestARequestIsWithdrawnIfTheAgentDies(t *testing.T) {
 }
 
 // TestARequestIsWithdrawnIfTheEditorIsGone: when the editor is gone, the sidecar withdraws the agent's
-// request. It does not send the agent a decision that nod makes later.
+// request. The agent does not get a decision that nod makes later.
 func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
 	t.Parallel()
 	nod := newNod(t)
@@ -207,7 +208,7 @@ func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 			stop(fmt.Errorf("terminated signal received"))
 			assert.Equal(t, withdrawal{a.PendingID, "terminated signal received"}, <-nod.withdrawn)
 			code := <-p.exit
-			if agent == "hears" && code == 0 { // the agent saw the end of its input before SIGTERM arrived
+			if agent == "hears" && code == 0 { // the agent read the end of its input before it got SIGTERM
 				return
 			}
 			assert.Equal(t, exit, code)

@@ -1,6 +1,7 @@
 package acp
 
-// answer sends o to the agent and returns true, unless the agent got another answer first.
+// answer sends the outcome o to the agent and returns true. It returns false if the agent already has
+// another answer.
 func (s *sidecar) answer(a *ask, o outcome) bool {
 	if !s.take(a, nil) {
 		return false
@@ -15,8 +16,8 @@ func (s *sidecar) answer(a *ask, o outcome) bool {
 	return true
 }
 
-// takeDropped takes (see take) the other open requests of a's session, if the agent drops them after
-// the denial of a. The caller must answer them with "cancelled".
+// takeDropped takes the other open requests of the session of a, if the agent drops them after the
+// denial of a; see take. The caller must answer them with "cancelled".
 func (s *sidecar) takeDropped(a *ask) []*ask {
 	if !s.cache.denied(a.session) {
 		return nil
@@ -24,10 +25,10 @@ func (s *sidecar) takeDropped(a *ask) []*ask {
 	return s.takeMatching(errDenied, func(b *ask) bool { return b.session == a.session })
 }
 
-// take removes a request from the open requests and returns true. Only the caller that gets true may
-// answer the request. take returns false if another caller removed the request first. If the editor
-// shows the request, the sidecar will drop the editor's late answer. If why is not nil, sidecar.run
-// stops waiting for nod and withdraws the request, with why as the reason.
+// take removes the request a from the open requests and returns true. Only the caller that gets true
+// may answer the request. take returns false if another caller was first. If the editor shows the
+// request, the sidecar will drop the editor's late answer. If why is not nil, it is the reason for
+// which sidecar.run stops waiting for nod and withdraws the request.
 func (s *sidecar) take(a *ask, why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,9 +49,9 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 	}
 }
 
-// showInEditor passes the agent's request to the editor too, while nod asks a person. It does nothing
-// if the editor has not answered an earlier request with the same id, because the sidecar could not
-// tell the two answers apart.
+// showInEditor shows the request in the editor too, while nod asks a person. It does nothing if the
+// editor has not answered an earlier request with the same id, because the sidecar could not distinguish
+// the two answers.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
@@ -62,10 +63,10 @@ func (s *sidecar) showInEditor(a *ask) {
 	s.tellEditor(a.line)
 }
 
-// cancelInEditor tells the editor to close its prompt for a request. Some editors ignore this message
-// and answer later. editorAnswered drops such a late answer.
+// cancelInEditor makes the editor close its prompt for a request. Some editors ignore that and answer
+// later. editorAnswered then drops the answer.
 func (s *sidecar) cancelInEditor(a *ask) {
-	if !a.shown { // safe without the lock, because a.shown changes only while the request is open
+	if !a.shown { // needs no lock, because a.shown does not change after the request is answered
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {
@@ -74,8 +75,8 @@ func (s *sidecar) cancelInEditor(a *ask) {
 }
 
 // leaveToEditor passes the request to the editor, unless the editor shows it already. The sidecar then
-// passes the editor's answer to the agent like any other line. If the editor has not answered an
-// earlier request with the same id, leaveToEditor refuses the request.
+// passes on the editor's answer like any other line. If the editor has not answered an earlier request
+// with the same id, leaveToEditor refuses the request.
 func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a {
@@ -87,17 +88,16 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Unlock()
 	switch {
 	case a.shown:
-	case late: // refuseIfLate says why
+	case late: // for the same reason as in refuseIfLate
 		s.tellAgent(a.id, a.refused())
 	default:
 		s.tellEditor(a.line)
 	}
 }
 
-// refuseIfLate refuses the request m if the editor has not answered an earlier request with the
-// same id. It then answers m with "cancelled" and returns true, because the sidecar could not tell
-// the editor's answers to the two requests apart. Otherwise it returns false, and the caller may
-// pass m to the editor.
+// refuseIfLate checks whether the editor has yet to answer an earlier request with the same id as m. If
+// so, it answers m with "cancelled" and returns true, because the sidecar could not distinguish the
+// editor's two answers. If not, it returns false, and the caller may pass m to the editor.
 func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +108,8 @@ func (s *sidecar) refuseIfLate(m message) bool {
 	return true
 }
 
-// editorAnswered handles a response of the editor. It reports whether the caller must pass the
-// response to the agent.
+// editorAnswered handles a response of the editor. It returns true if the caller must pass the response
+// on to the agent.
 func (s *sidecar) editorAnswered(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,9 +120,9 @@ func (s *sidecar) editorAnswered(m message) bool {
 	a := s.open[m.key]
 	switch {
 	case a == nil:
-		return true // the editor responds to a request that is not about a permission
+		return true // this response answers a request of another kind
 	case !a.shown:
-		return false // the editor does not show this request, so the response cannot be an answer to it
+		return false // the editor does not show this request, so this response is no answer to it
 	case m.failed: // the editor could not show the request, but nod still asks a person
 		a.shown = false
 		return false
@@ -135,8 +135,8 @@ func (s *sidecar) editorAnswered(m message) bool {
 	return true
 }
 
-// cancelMatching withdraws the open requests for which match returns true, and answers each of them
-// with "cancelled" at once.
+// cancelMatching withdraws the open requests for which the function match returns true, and immediately
+// answers them with "cancelled". why is the reason of the withdrawals.
 func (s *sidecar) cancelMatching(why error, match func(*ask) bool) {
 	taken := s.takeMatching(why, match)
 	if len(taken) > 0 {
@@ -144,8 +144,8 @@ func (s *sidecar) cancelMatching(why error, match func(*ask) bool) {
 	}
 }
 
-// tellCancelled replies "cancelled" to the requests that its caller has taken. If editorToo is set,
-// it also makes the editor close its prompts for them.
+// tellCancelled answers requests with "cancelled". The caller must have taken them; see take. If
+// editorToo is set, tellCancelled also makes the editor close its prompts for them.
 func (s *sidecar) tellCancelled(taken []*ask, editorToo bool) {
 	for _, a := range taken {
 		s.tellAgent(a.id, cancelled)
@@ -155,7 +155,7 @@ func (s *sidecar) tellCancelled(taken []*ask, editorToo bool) {
 	}
 }
 
-// takeMatching takes the open requests for which match returns true; see take.
+// takeMatching takes the open requests for which the function match returns true; see take.
 func (s *sidecar) takeMatching(why error, match func(*ask) bool) (taken []*ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,8 +168,8 @@ func (s *sidecar) takeMatching(why error, match func(*ask) bool) (taken []*ask) 
 	return taken
 }
 
-// dropRequest withdraws a request that the agent cancelled, and answers it with "cancelled". It sends
-// the editor nothing, because the editor gets the agent's own cancellation.
+// dropRequest withdraws a request that the agent has cancelled, and answers it with "cancelled". It
+// does not tell the editor, because the agent's cancellation reaches the editor anyway.
 func (s *sidecar) dropRequest(key string) {
 	s.mu.Lock()
 	a := s.open[key]

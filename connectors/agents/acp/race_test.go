@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestRequestsAreIndependent: requests may be answered in any order. If the editor cancels the turn of
+// TestRequestsAreIndependent: nod may decide requests in any order. If the editor cancels the turn of
 // one session, the requests of other sessions stay open.
 func TestRequestsAreIndependent(t *testing.T) {
 	t.Parallel()
@@ -35,8 +35,8 @@ func TestRequestsAreIndependent(t *testing.T) {
 	r.ends()
 }
 
-// TestOpenRequestsWithTheSameIDAreRefused: the sidecar refuses two open requests with the same id,
-// because the agent could not tell their answers apart.
+// TestOpenRequestsWithTheSameIDAreRefused: the sidecar refuses both of two open requests with the same
+// id, because the agent could not distinguish their answers.
 func TestOpenRequestsWithTheSameIDAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})
@@ -49,9 +49,9 @@ func TestOpenRequestsWithTheSameIDAreRefused(t *testing.T) {
 	assert.Empty(t, toAgent)
 }
 
-// TestALateEditorAnswerIsDropped: an agent reuses the id of a request that the editor still shows. The
-// editor then allows the first request. The sidecar drops this late answer, so it does not allow the
-// second request.
+// TestALateEditorAnswerIsDropped: an agent sends a second request with the id of a request that the
+// editor still shows. Then the editor allows the first request. The sidecar drops this late answer,
+// because it would otherwise allow the second request.
 func TestALateEditorAnswerIsDropped(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{Race: true})
@@ -80,9 +80,9 @@ func TestALateEditorAnswerIsDropped(t *testing.T) {
 	}
 }
 
-// TestALateEditorAnswerToAQuestionIsDropped: an agent reuses the id of a request that the editor
-// still shows. nod cannot decide the second request, so only the editor could answer it. The
-// sidecar refuses the second request, and drops the editor's late answer to the first.
+// TestALateEditorAnswerToAQuestionIsDropped: an agent sends a second request with the id of a request
+// that the editor still shows. nod cannot decide the second request, so that only the editor could
+// answer it. The sidecar refuses the second request, and drops the editor's late answer to the first.
 func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]string{

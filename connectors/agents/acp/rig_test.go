@@ -19,18 +19,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// fakeNod stands in for nod, and the test makes its decisions. It checks that the sidecar sends valid
-// requests, sends each request once, and withdraws each at most once.
+// fakeNod acts as nod, and the test makes its decisions. It checks that the sidecar sends only valid
+// requests, sends each request once, and withdraws each request at most once.
 type fakeNod struct {
 	t           testing.TB
 	submissions chan *submission
 	withdrawn   chan withdrawal
-	next        chan func(context.Context, *submission) (acp.Waiting, error) // each function in this channel handles one Submit
+	next        chan func(context.Context, *submission) (acp.Waiting, error) // each function handles one call of Submit
 	notices     chan schemas.Notice
 
 	mu        sync.Mutex
-	seen      map[string]int  // by pending_id: 1 after the submission, 2 after the withdrawal
-	abandoned map[string]bool // by pending_id: whether the sidecar said that the call never runs
+	seen      map[string]int  // 1 after the submission, and 2 after the withdrawal, by pending_id
+	abandoned map[string]bool // whether the sidecar said that the call never runs, by pending_id
 }
 
 type withdrawal struct{ pendingID, reason string }
@@ -72,7 +72,7 @@ func (f *fakeNod) Submit(ctx context.Context, r schemas.Request) (acp.Waiting, e
 	}
 }
 
-// Notices passes the notices of f on until ctx ends.
+// Notices passes on the notices of f until ctx ends.
 func (f *fakeNod) Notices(ctx context.Context, _ string, heard func(schemas.Notice)) error {
 	go func() {
 		for {
@@ -118,7 +118,7 @@ func (a *submission) Await(ctx context.Context) (schemas.Decision, error) {
 	}
 }
 
-// decided makes the fake nod decide the next request at once, as nod does if a rule applies.
+// decided makes the fake nod decide the next request at once, as nod does when a rule decides.
 func (f *fakeNod) decided(d schemas.Decision) {
 	f.next <- func(_ context.Context, a *submission) (acp.Waiting, error) {
 		a.now = true
@@ -131,7 +131,7 @@ func (f *fakeNod) fails(err error) {
 	f.next <- func(context.Context, *submission) (acp.Waiting, error) { return nil, err }
 }
 
-// person returns a person's decision with this outcome, option id and option kind.
+// person returns a decision of a person, with this outcome, and an option with this id and kind.
 func person(o schemas.Outcome, id string, kind schemas.OptionKind) schemas.Decision {
 	return schemas.Decision{Outcome: o, OptionID: id, OptionKind: kind, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
 }
@@ -147,11 +147,11 @@ type rig struct {
 	cancel context.CancelCauseFunc
 }
 
-// peer is the editor or the agent. The test acts as both.
+// peer is the editor or the agent of the sidecar.
 type peer struct {
 	in  io.WriteCloser // the test writes the peer's output here, which is the sidecar's input
 	out *bufio.Reader  // the test reads the peer's input here, which is the sidecar's output
-	end io.Closer      // the test closes end to make a peer that no longer reads
+	end io.Closer      // the test closes end, so that the peer no longer reads
 }
 
 func start(t testing.TB, o acp.Options) *rig {
@@ -177,7 +177,7 @@ func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *
 	r.cancel = cancel
 	go func() {
 		err := acp.Run(ctx, editor, agent, connect, o)
-		_ = editor.In.(io.Closer).Close() // in a real sidecar, the end of the process would close the editor's input
+		_ = editor.In.(io.Closer).Close() // if the sidecar were a process, its end would close the editor's input
 		r.ended <- err
 	}()
 	return r
@@ -237,8 +237,8 @@ func request(id, session, command string) string {
 		`","title":"Run it","kind":"execute","rawInput":` + string(input) + `},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`
 }
 
-// answered returns the response to a permission request: it chooses option, or is "cancelled" if
-// option is empty.
+// answered returns the response to a permission request. The response chooses the option with the id
+// option, or is "cancelled" if option is empty.
 func answered(id, option string) string {
 	if option == "" {
 		return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"cancelled"}}}`
@@ -246,8 +246,8 @@ func answered(id, option string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"selected","optionId":"` + option + `"}}}`
 }
 
-// allowsAfter returns a handler for one Submit. The decision, an allow, arrives when the channel is
-// closed, even if the sidecar no longer waits for it.
+// allowsAfter returns a function that handles one call of Submit. The decision is an allow. It arrives
+// when the channel closed is closed, even if the sidecar no longer waits for it.
 func (f *fakeNod) allowsAfter(closed chan bool) func(context.Context, *submission) (acp.Waiting, error) {
 	return func(_ context.Context, a *submission) (acp.Waiting, error) { return stubborn{a, closed}, nil }
 }
@@ -264,7 +264,7 @@ func (s stubborn) Await(context.Context) (schemas.Decision, error) {
 	return d, nil
 }
 
-// abandons reports whether the sidecar has said that the call of a request never runs.
+// abandons reports whether the sidecar has told nod that the call of a request never runs.
 func (f *fakeNod) abandons(pendingID string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

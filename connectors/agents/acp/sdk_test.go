@@ -17,16 +17,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// programmer is an agent built with the protocol's SDK. It asks for permission to run its prompt as a
-// command, and replies with the outcome of that request.
+// programmer is an agent that uses the SDK of ACP. It asks for permission to run its prompt as a
+// command, and replies with the outcome of its request.
 type programmer struct {
-	sdk.Agent // a nil interface: no test calls the methods that programmer does not define
+	sdk.Agent // nil, because no test calls the methods that programmer does not define
 	conn      *sdk.AgentSideConnection
 }
 
 func sdkAgent() int {
 	a := &programmer{}
-	in, gate := io.Pipe() // gate holds back the agent's input until a.conn is set
+	in, gate := io.Pipe() // the agent gets no input until gate is closed, because a.conn must be set first
 	a.conn = sdk.NewAgentSideConnection(a, os.Stdout, in)
 	_, err := io.Copy(gate, os.Stdin)
 	_ = gate.CloseWithError(err)
@@ -68,9 +68,9 @@ func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.Promp
 	return sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn}, nil
 }
 
-// editor is an editor built with the protocol's SDK, in the test's process.
+// editor is an editor in the test's process that uses the SDK of ACP.
 type editor struct {
-	sdk.Client // a nil interface: no test calls the methods that editor does not define
+	sdk.Client // nil, because no test calls the methods that editor does not define
 	conn       *sdk.ClientSideConnection
 	asked      chan context.Context // receives the context of each permission request
 	answers    chan sdk.PermissionOptionId
@@ -107,7 +107,7 @@ func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	return e, p
 }
 
-// prompts sends a prompt. The returned channel gets the result of the turn.
+// prompts sends the agent a prompt. The channel that it returns gets the result of the turn.
 func (e *editor) prompts(t *testing.T, command string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -121,13 +121,12 @@ func chose(option string) string { return `{"optionId":"` + option + `","outcome
 
 const choseNothing = `{"outcome":"cancelled"}`
 
-// TestWithTheSDK: an editor and an agent that were built with the protocol's SDK work through the
-// sidecar.
+// TestWithTheSDK: the sidecar works with an editor and an agent that use the SDK of ACP.
 func TestWithTheSDK(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		options acp.Options
-		nod     func(*fakeNod) // called before the prompt is sent, if set
+		nod     func(*fakeNod) // if set, the test calls it before it sends the prompt
 		then    func(t *testing.T, e *editor, nod *fakeNod)
 		heard   string
 	}{
@@ -192,7 +191,7 @@ func TestWithTheSDK(t *testing.T) {
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
 				a, prompt := <-nod.submissions, <-e.asked
 				a.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
-				<-prompt.Done() // Done means that the sidecar has cancelled the editor's prompt
+				<-prompt.Done() // when Done is closed, the sidecar has cancelled the editor's prompt
 				e.answers <- "yes"
 			},
 			heard: chose("no"),

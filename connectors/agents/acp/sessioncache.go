@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// toolCall contains the details of a tool call that the agent has reported so far.
+// toolCall contains what the agent has reported so far about a tool call.
 type toolCall struct {
 	id        string // the agent's id of the call
 	kind      string // ACP's kind of tool, such as "execute"
@@ -23,10 +23,10 @@ type toolCall struct {
 }
 
 // maxInput is the largest input of a tool call, in bytes, that the cache keeps. nod names a call with a
-// larger input by its kind, so that no rule for the agent's own tools applies.
+// larger input by its kind, so that no rule about the agent's own tools applies.
 const maxInput = 64 << 10
 
-// actions maps ACP's kinds of tools to action types. A kind that is not in the map has the type
+// actions gives the action type for each of ACP's kinds of tools. The other kinds have the type
 // ActionOther.
 var actions = map[string]schemas.ActionType{
 	"execute": schemas.ActionCommand, "fetch": schemas.ActionNetwork,
@@ -41,17 +41,17 @@ func (c toolCall) action() schemas.ActionType {
 	return cmp.Or(actions[c.kind], schemas.ActionOther)
 }
 
-// foreign reports whether the tool's name contradicts its kind, such as the name Read with the
+// foreign reports whether the tool's name contradicts its kind. An example is the name Read with the
 // kind execute.
 func (c toolCall) foreign() bool {
 	a, kind := agents.ActionOf(c.tool), cmp.Or(actions[c.kind], schemas.ActionOther)
 	return a != schemas.ActionOther && a != schemas.ActionMCPTool && c.kind != "" && a != kind
 }
 
-// name returns the tool's name for people and rules. It is the agent's own name for the tool. It is
-// acp_KIND if the agent gives no name, or if the name contradicts the kind. The name for ACP's kind
-// "execute" is not Bash, because rules about Bash would then apply to a tool that is perhaps no
-// shell on this machine.
+// name returns the tool's name for people and rules, which is the agent's own name for the tool. If the
+// agent gives no name, or the name contradicts the kind, the result is acp_KIND. The kind "execute"
+// does not become Bash, because rules about Bash would then apply to a tool that may not be a shell on
+// this machine.
 func (c toolCall) name() string {
 	if c.tool != "" && !c.foreign() {
 		return c.tool
@@ -62,12 +62,13 @@ func (c toolCall) name() string {
 	return "acp_" + c.kind
 }
 
-// question reports whether the call only asks the user something and does nothing else.
+// question reports whether the call does nothing except to ask the user something.
 func (c toolCall) question() bool {
 	return c.kind == "switch_mode" || slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, c.tool)
 }
 
-// merge returns a copy of c in which the non-empty fields of update replace those of c.
+// merge returns a copy of c. Its id, kind, title and tool are replaced by those in update that are not
+// empty.
 func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	meta := object(object(update["_meta"])["claudeCode"])
 	c.id = cmp.Or(text(update["toolCallId"]), c.id)
@@ -77,8 +78,8 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	return c
 }
 
-// announcedBy returns c with the title and the input from an update of the agent. merge keeps both, so
-// a permission request cannot change them.
+// announcedBy returns c with the title and the input in an update of the agent. A permission request
+// cannot change them, because merge keeps both.
 func (c toolCall) announcedBy(update map[string]json.RawMessage) toolCall {
 	if text(update["sessionUpdate"]) == "tool_call" {
 		c.announced, c.over = agents.Cut(text(update["title"]), maxID), false
@@ -92,23 +93,23 @@ func (c toolCall) announcedBy(update map[string]json.RawMessage) toolCall {
 	return c
 }
 
-// sessionCache remembers data from earlier messages that a permission request does not repeat: tool
-// calls, working directories and the agent's name. The size of each map is limited. If the cache
-// has dropped an entry, a later request lacks its project or its tool's name, and nod asks a
-// person. sessionCache is safe for concurrent use.
+// sessionCache keeps data from earlier messages that a permission request does not repeat: the tool
+// calls, the working directories and the agent's name. Each map has a limited size. If an entry is
+// lost, a later request has no project or not the tool's own name, and nod asks a person. sessionCache
+// is safe for concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
 	requests map[string]editorRequest // the editor's requests that have no response yet, by id key (see relay.IDKey)
 	dirs     map[string]string        // working directories, by session
 	calls    map[[2]string]toolCall   // tool calls, by session and tool call id
-	dropped  map[string]bool          // the sessions whose agent drops all further calls of the turn
-	agent    string                   // the agent's own name, for people
+	dropped  map[string]bool          // the sessions in which the agent drops all further calls of the turn
+	agent    string                   // the name that the agent reports, for people
 	known    knownAgent
 }
 
-// editorRequest is a request of the editor whose response contains the agent's name or the id of a new
-// session, or ends a turn. dir is the working directory of the new session. session is the session whose
-// turn ends.
+// editorRequest is a request of the editor to which the response is important. The response contains the
+// agent's name or the id of a new session, or ends a turn. dir is the directory of the new session, and
+// session is the session whose turn ends.
 type editorRequest struct{ method, dir, session string }
 
 func newSessionCache() *sessionCache {
@@ -116,9 +117,9 @@ func newSessionCache() *sessionCache {
 }
 
 // recordRequest reads a request of the editor. If the request loads or resumes a session, recordRequest
-// stores the session's directory, or forgets it if the session was opened in another directory.
-// recordRequest also stores a request that initializes the agent, opens a new session or starts a turn,
-// because recordResponse needs it.
+// stores the session's directory. If the session already had another directory, recordRequest forgets
+// the directory instead. If the request initializes the agent, opens a new session or starts a turn,
+// recordRequest stores the request for recordResponse.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
 	case methodInitialize, methodNew, methodFork, methodLoad, methodResume, methodPrompt:
@@ -129,22 +130,21 @@ func (c *sessionCache) recordRequest(m message) {
 	session, dir := text(params["sessionId"]), text(params["cwd"])
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.method == methodPrompt { // in a new turn, the ids of ended calls may occur again
+	if m.method == methodPrompt { // in a new turn, an agent may use the ids of ended calls again
 		delete(c.dropped, session)
 		maps.DeleteFunc(c.calls, func(id [2]string, call toolCall) bool { return id[0] == session && call.over })
 	}
 	if m.method != methodLoad && m.method != methodResume {
 		agents.PutBounded(c.requests, m.key, editorRequest{m.method, dir, session})
 	} else if known, there := c.dirs[session]; there && known != dir {
-		c.dirs[session] = "" // some agents keep the old directory of a session that already runs
+		c.dirs[session] = "" // some agents keep the old directory if the session already runs
 	} else if session != "" && dir != "" {
 		agents.PutBounded(c.dirs, session, dir)
 	}
 }
 
-// recordResponse reads the agent's response to a recorded request, and stores the agent's
-// name or the new session's directory. If the response ends a turn, recordResponse returns the session of
-// the turn.
+// recordResponse reads the agent's response to a stored request. It stores the agent's name, or the
+// directory of the new session. If the response ends a turn, the result is the session of this turn.
 func (c *sessionCache) recordResponse(m message) (turnOver string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,8 +181,8 @@ func (c *sessionCache) prompting(session string) bool {
 	return false
 }
 
-// recordUpdate reads an update of the agent about a tool call. ended reports whether the update ends the
-// call.
+// recordUpdate stores an update of the agent about a tool call. ended is true if the update says that
+// the call has ended.
 func (c *sessionCache) recordUpdate(m message) (session, call string, ended bool) {
 	params := object(m.params)
 	update := object(params["update"])
@@ -194,7 +194,7 @@ func (c *sessionCache) recordUpdate(m message) (session, call string, ended bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if status := text(update["status"]); status == "completed" || status == "failed" {
-		if delete(c.calls, id); c.known.drops != dropsNone { // other agents may use the id again
+		if delete(c.calls, id); c.known.drops != dropsNone { // an agent that drops no calls may use the id again
 			agents.PutBounded(c.calls, id, toolCall{over: true})
 		}
 		return session, call, true
@@ -203,8 +203,8 @@ func (c *sessionCache) recordUpdate(m message) (session, call string, ended bool
 	return session, call, false
 }
 
-// toolCall returns the stored details of a tool call, updated with the details in a permission request.
-// over reports that the call has ended, or that the agent drops it.
+// toolCall returns what the cache contains about a tool call, together with the fields in a permission
+// request. over is true if the call has ended, or if the agent drops it.
 func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) (_ toolCall, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,8 +212,8 @@ func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage)
 	return told, told.over || c.dropped[session]
 }
 
-// denied records that a call of the session was denied. It reports whether the agent then drops the
-// session's other calls.
+// denied records that somebody denied a call of the session. drops reports whether the agent now drops
+// the session's other calls.
 func (c *sessionCache) denied(session string) (drops bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,7 +232,8 @@ func (c *sessionCache) denied(session string) (drops bool) {
 	return true
 }
 
-// own returns the call of a permission request with the agent's own tool name; see knownAgent.
+// own returns the call of a permission request with the agent's own name for the tool. See the field
+// own of knownAgent.
 func (c *sessionCache) own(told toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	c.mu.Lock()
 	known := c.known
@@ -243,7 +244,8 @@ func (c *sessionCache) own(told toolCall, asked map[string]json.RawMessage, dir 
 	return known.own(told, asked, dir)
 }
 
-// offered returns the agent's options without an "always" that the agent treats as an allow of one call.
+// offered returns the options without "always", if the agent takes an "always" for an allow of one call
+// only.
 func (c *sessionCache) offered(options []schemas.Option) []schemas.Option {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,8 +255,8 @@ func (c *sessionCache) offered(options []schemas.Option) []schemas.Option {
 	return slices.DeleteFunc(options, func(o schemas.Option) bool { return o.Kind == schemas.AllowAlways })
 }
 
-// session returns a session's working directory and the agent's name. The cache returns "" for a value
-// that it does not have.
+// session returns the working directory of a session, and the agent's name. A value that is not in the
+// cache is "".
 func (c *sessionCache) session(id string) (dir, agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxQueued is the number of unsent notifications at which the stream drops a subscriber.
+// maxQueued is the length of a subscriber's queue. The stream drops a subscriber whose queue is full.
 const maxQueued = 64
 
 // Stream sends all subscribers each request that waits for a person. A new subscriber first gets
@@ -29,8 +29,8 @@ type pending struct {
 	encoded []byte
 }
 
-// subscriber is one client of the stream. Before the stream closes the queue, it sets why to the
-// status and the reason that the client gets.
+// subscriber is one client of the stream. When the stream closes the queue, why contains the status and
+// the reason that the client gets.
 type subscriber struct {
 	queue chan []byte
 	why   websocket.CloseError
@@ -46,7 +46,7 @@ type notification struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// payload holds the fields of a request that subscribers get.
+// payload contains the fields of a request that subscribers get.
 type payload struct {
 	PendingID     string             `json:"pending_id"`
 	SessionID     string             `json:"session_id"`
@@ -68,14 +68,14 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add sends r to all subscribers. A client that subscribes before the caller calls done also gets
-// r. add drops a subscriber whose queue is full. On a nil Stream, add does nothing.
+// add sends the request r to all subscribers, and to each client that subscribes before the caller
+// calls done. It drops a subscriber whose queue is full. If the Stream is nil, add does nothing.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}
 	}
 	encoded, err := newNotification(&r)
-	if err != nil { // impossible: nod has accepted the request, so it can be encoded
+	if err != nil { // this cannot happen, because nod has accepted the request
 		return func() {}
 	}
 	s.mu.Lock()
@@ -97,8 +97,8 @@ func (s *Stream) remove(pendingID string) {
 	s.pending = slices.DeleteFunc(s.pending, func(p pending) bool { return p.request.PendingID == pendingID })
 }
 
-// find returns the pending request with this id. If sessionID is not empty, the request must
-// belong to that session.
+// find returns the pending request with this id. If sessionID is set, the request must belong to that
+// session.
 func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,9 +110,8 @@ func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	return schemas.Request{}, false
 }
 
-// subscribe adds a subscriber. It returns the subscriber and the notifications about all pending
-// requests. The caller must send these notifications, because the subscriber's queue does not contain
-// them.
+// subscribe adds a subscriber. Its second result is the notifications about all pending requests, which
+// the caller must send first, because they are not in the subscriber's queue.
 func (s *Stream) subscribe() (*subscriber, [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,16 +133,16 @@ func (s *Stream) unsubscribe(sub *subscriber) {
 	delete(s.subs, sub)
 }
 
-// drop closes a subscriber's queue. The client still gets the queued notifications, and after them
-// code and reason. The caller must hold s.mu.
+// drop closes a subscriber's queue. The client still gets the notifications in the queue, and then code
+// and reason. The caller must hold s.mu.
 func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string) {
 	delete(s.subs, sub)
 	sub.why = websocket.CloseError{Code: code, Reason: reason}
 	close(sub.queue)
 }
 
-// Close ends every subscription. A client that subscribes after Close gets the pending requests and is
-// then disconnected.
+// Close ends all subscriptions. If a client subscribes after Close, it gets the pending requests, and
+// its subscription ends.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ func newTurns() *turns {
 	return &turns{said: map[string]string{}, open: map[string]*ask{}, running: map[string]string{}, held: map[string][][]byte{}}
 }
 
-// maxSaid bounds the stored end of an agent's message, in bytes.
+// maxSaid is the largest size, in bytes, of the end of an agent's message that turns stores.
 const maxSaid = 8 << 10
 
 var errPrompted = errors.New("the agent has its next prompt")
@@ -63,7 +63,7 @@ func (t *turns) prompted(session string, line []byte) (held bool) {
 	return false
 }
 
-// end ends a session's question for its next prompt. The caller must hold t.mu.
+// end ends the session's open question about its turn. The caller must hold t.mu.
 func (t *turns) end(session string, why error) {
 	if a := t.open[session]; a != nil {
 		delete(t.open, session)
@@ -125,8 +125,8 @@ func (t *turns) next(key string) []byte {
 	return held[0]
 }
 
-// ask returns a question for a session's next prompt, and the agent's last message. The question is nil
-// if the agent or the editor is gone.
+// ask returns a new question for the session's next prompt, and the agent's last message. If the agent
+// or the editor is gone, the question is nil.
 func (t *turns) ask(session string) (a *ask, message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +140,7 @@ func (t *turns) ask(session string) (a *ask, message string) {
 	return a, t.said[session]
 }
 
-// endAll ends all questions, and prevents new ones.
+// endAll ends all questions. ask then makes no more questions.
 func (t *turns) endAll(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,8 +180,8 @@ func (s *sidecar) endTurn(session string, line []byte, m message) {
 	}
 }
 
-// askForPrompt asks people for the next prompt of a's session. After a failure, only the editor can send
-// the next prompt.
+// askForPrompt asks people for the next prompt of the session of a. If that fails, only the editor can
+// send the next prompt.
 func (s *sidecar) askForPrompt(a *ask, turn agents.Turn) {
 	defer a.stop(nil)
 	defer func() {
@@ -239,7 +239,7 @@ func (s *sidecar) prompt(a *ask, text string) error {
 	return s.toAgent.WriteLine(line)
 }
 
-// call is a JSON-RPC request of the sidecar, or a notification if ID is empty.
+// call is a JSON-RPC request of the sidecar. If ID is empty, it is a notification.
 type call struct {
 	Version string         `json:"jsonrpc"`
 	ID      string         `json:"id,omitempty"`
@@ -247,7 +247,7 @@ type call struct {
 	Params  map[string]any `json:"params"`
 }
 
-// cancelHeld tells the editor that its waiting prompts of a session are cancelled.
+// cancelHeld tells the editor that those prompts of a session that wait are cancelled.
 func (s *sidecar) cancelHeld(session string) {
 	for _, held := range s.turns.cancelled(session) {
 		line, err := encodeLine(struct {

@@ -25,15 +25,15 @@ func endOf(id, reason string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"stopReason":"` + reason + `"}}`
 }
 
-// isPassedOn requires that the sidecar passes a line on unchanged.
+// isPassedOn checks that the sidecar passes a line on unchanged.
 func (r *rig) isPassedOn(from, to peer, line string) {
 	r.t.Helper()
 	from.says(r.t, line)
 	require.Equal(r.t, line, to.hears(r.t))
 }
 
-// turnEnds makes the editor start a turn and the agent end it. It returns the sidecar's question for the
-// next prompt.
+// turnEnds makes the editor start a turn, and the agent end it. It returns the sidecar's question about
+// the end of the turn.
 func (r *rig) turnEnds() *submission {
 	r.t.Helper()
 	r.isPassedOn(r.editor, r.agent, promptOf("7"))
@@ -48,7 +48,8 @@ func (r *rig) turnEnds() *submission {
 	return asks
 }
 
-// isPrompted makes a person reply with words. It returns the id of the prompt that the agent gets.
+// isPrompted makes a person reply with these words. It returns the id of the prompt with which the
+// agent gets them.
 func (r *rig) isPrompted(asks *submission, words string) (id string) {
 	r.t.Helper()
 	d := person(schemas.Allowed, "reply", schemas.AllowOnce)
@@ -108,8 +109,8 @@ func TestAPromptInTheEditorEndsTheQuestion(t *testing.T) {
 	assert.Equal(t, "the agent has its next prompt", ended.reason)
 }
 
-// A prompt of the editor waits while the turn of a person's reply runs. If the editor cancels the turn,
-// it is told that its waiting prompt is cancelled.
+// A prompt of the editor waits while the turn of a person's reply runs. If the editor cancels this
+// turn, it gets the response that its waiting prompt is cancelled.
 func TestAPromptInTheEditorWaitsForAReplysTurn(t *testing.T) {
 	r := start(t, acp.Options{Turns: true})
 	id := r.isPrompted(r.turnEnds(), "now the tests")
@@ -117,7 +118,7 @@ func TestAPromptInTheEditorWaitsForAReplysTurn(t *testing.T) {
 	r.isPassedOn(r.editor, r.agent, `{"jsonrpc":"2.0","method":"other"}`) // the prompt was read before, and not passed on
 	r.agent.says(t, endOf(id, "end_turn"))
 	assert.Equal(t, promptOf("8"), r.agent.hears(t))
-	r.isPassedOn(r.agent, r.editor, endOf("8", "cancelled")) // the sidecar asks nobody after a cancelled turn
+	r.isPassedOn(r.agent, r.editor, endOf("8", "cancelled")) // the sidecar asks nobody about a turn that was cancelled
 
 	r.isPassedOn(r.editor, r.agent, promptOf("9"))
 	r.isPassedOn(r.agent, r.editor, endOf("9", "max_tokens"))
@@ -134,8 +135,8 @@ func TestAPromptInTheEditorWaitsForAReplysTurn(t *testing.T) {
 	assert.Empty(t, r.nod.submissions)
 }
 
-// The sidecar sends the agent only words that a person wrote. It asks nobody if the editor is gone or
-// Options.Turns is not set.
+// The sidecar sends the agent only words of a person. It asks nobody if the editor is gone, or if
+// Options.Turns is false.
 func TestNoWordsNoPrompt(t *testing.T) {
 	for name, d := range map[string]schemas.Decision{
 		"left":      person(schemas.Denied, "no_answer", schemas.RejectOnce),

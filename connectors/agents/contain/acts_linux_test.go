@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// play does one of the acts that the tests make a contained command try.
+// play does the act with the name what. The tests make a contained command try such acts.
 func play(what string, args []string) error {
 	switch what {
 	case "read":
@@ -78,14 +78,14 @@ func openFiles() error {
 	}
 	for _, e := range entries {
 		to, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err == nil && e.Name() > "2" && to[0] == '/' && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // ignore files that Go itself opens
+		if err == nil && e.Name() > "2" && to[0] == '/' && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // skip the files that Go itself opens
 			return nil
 		}
 	}
 	return errors.New("no other files are open")
 }
 
-// playCall makes system calls that a contained command must not make.
+// playCall makes the system call with the name what, which a contained command must not make.
 func playCall(what string, args []string) error {
 	runtime.LockOSThread() // if the call changes the thread, Go discards the thread at the end of the goroutine
 	call := func(number, a, b, c uintptr) error {

@@ -82,7 +82,7 @@ func TestAllProcessesEndWithNod(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		require.NoError(t, read.SetReadDeadline(time.Now().Add(soon)))
-		_, err = in.ReadString('\n') // EOF comes when all processes that have the pipe open have ended
+		_, err = in.ReadString('\n') // EOF comes when no process has the pipe open any more
 		assert.ErrorIs(t, err, io.EOF)
 	})
 }
@@ -92,7 +92,7 @@ func TestWhatTheCommandLeavesRunningEndsWithIt(t *testing.T) {
 		r := newRig(t)
 		r.level = level
 		res := r.sh(`(setsid sleep 1000 &); sleep 1000 & echo done`)
-		assert.Equal(t, "done\n", res.out) // r.sh reads until EOF, which comes only if no process still has the output open
+		assert.Equal(t, "done\n", res.out) // r.sh reads the output until EOF, which comes only when no process has the output open any more
 		assert.Zero(t, res.code)
 	})
 }
@@ -198,7 +198,7 @@ python3 -c 'import socket; socket.create_connection(("` + at.Host + `", ` + fmt.
 	assert.Equal(t, refused, res.Refused[0].String())
 	assert.Equal(t, "example.invalid:80", res.Refused[1].String())
 
-	r.change = func(o *order) { o.Spec.Network = []Endpoint{at} } // the endpoint is granted, but its address is on this machine
+	r.change = func(o *order) { o.Spec.Network = []Endpoint{at} } // the command may reach the endpoint, but the endpoint's address is on this machine
 	res = r.sh(script)
 	assert.NotContains(t, res.out, "hello")
 	require.NotEmpty(t, res.Refused)

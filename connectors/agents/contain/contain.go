@@ -20,11 +20,11 @@ type Level int
 
 // The levels, from weakest to strongest.
 const (
-	// None is no containment. Run never runs a command at this level.
+	// None is no containment. If the machine supports only None, Run refuses every command.
 	None Level = iota
-	// LandlockAlone is for machines that allow no namespaces. The command cannot create files in a
-	// directory of the project that contains secrets or protected names at any depth. It has no
-	// network, not even loopback. It can see other processes of the same user.
+	// LandlockAlone is for machines that do not allow namespaces. The command cannot create files
+	// in a directory of the project that contains secrets or protected names at any depth. The
+	// command has no network, not even loopback. It can see other processes of its user.
 	LandlockAlone
 	// Namespaces gives all guarantees in docs/containment.md.
 	Namespaces
@@ -42,7 +42,7 @@ func (l Level) String() string {
 
 // Spec describes a command, and the files and hosts that it may use. All paths are absolute.
 type Spec struct {
-	Project string   // the project's root directory: readable, and writable except for Protected
+	Project string   // the project's root directory; the command may read it, and may write it except for Protected
 	Dir     string   // the working directory, in Project; "" means Project
 	Command []string // the program, as a path or a name in PATH of Env, and its arguments
 	Env     []string // the environment; Run removes variables that may hold secrets
@@ -58,47 +58,49 @@ type Spec struct {
 	// directory instead of the secret. Run calls Secret for every path of the project, so it must be
 	// fast.
 	Secret func(path string) bool
-	// SecretBelow reports whether a secret's name may begin with the end of a directory's path, as
-	// .docker/config.json begins with .docker. If a link with such a path leads to a directory, the command
-	// sees that directory empty. nil means that no name begins like this.
+	// SecretBelow reports whether the path of a directory ends like the beginning of a secret's name.
+	// For example, a path that ends in .docker does, because .docker/config.json is a secret. If a
+	// symbolic link with such a path leads to a directory, the command sees an empty directory instead.
+	// If SecretBelow is nil, no path ends so.
 	SecretBelow func(dir string) bool
-	// Protected reports whether a file can make other programs run something later, like an editor's tasks
-	// file. rel is the file's path relative to the project. The command can read the file but not change
-	// it. Run protects git's files even if Protected does not report them.
+	// Protected reports whether other programs later obey a file. An example is a file with an editor's
+	// tasks. rel is the file's path relative to the project. The command can read the file but not
+	// change it. Run protects git's files even if Protected does not report them.
 	Protected func(rel string) bool
 
-	// Scratch is the directory that keeps the command's /tmp and its changes to the toolchains'
-	// caches for later commands of the session. If Scratch is "", Run removes /tmp and these
-	// changes when the command ends.
+	// Scratch is the directory in which the command's /tmp and its changes to the toolchains'
+	// caches stay for later commands of the session. If Scratch is "", Run removes /tmp and
+	// these changes when the command ends.
 	Scratch string
 	Limits  Limits
 
-	// Note stores a note for ReviewKilled, in case nod is killed before Run has reviewed the command's
-	// changes. Run calls Note before the command starts, and over after the review. If linger is true, the
-	// function Recent of other commands returns the note for some time after over. If Note fails, the
-	// command does not run. If Note is nil and nod is killed, the command's new protected files remain.
+	// Note stores a note, so that ReviewKilled can review the command's changes if nod is killed before
+	// Run has done so. Run calls Note before the command starts, and calls over after its own review. If
+	// linger is true, other commands still get the note from Recent for some time after over. If Note
+	// fails, Run does not start the command. If Note is nil and nod is killed, the command's new
+	// protected files remain.
 	Note func(note []byte, linger bool) (over func(), err error)
 	// Recent returns the notes of all running commands, and of the commands that ended while this Run
-	// searched the project for secrets. A file may be secret only because a link such as .env leads to it.
-	// If another command has removed the link, Run finds the link in that command's note. If Recent fails,
-	// the command does not run. If Recent is nil, Run does not look for other commands.
+	// searched the project for secrets. A file may be secret only because a link such as .env leads to
+	// it. If another command has removed the link, Run finds the link in that command's note. If Recent
+	// fails, Run does not start the command. If Recent is nil, Run uses no notes of other commands.
 	Recent func() (notes [][]byte, err error)
 
-	// ReviewEvery is the time between reviews while the command runs; 0 means DefaultReviewEvery. Run
-	// undoes a change only after two such reviews in a row have found it, because programs such as git
-	// clone make protected files for a moment.
+	// ReviewEvery is the time between reviews of the command's changes while the command runs; 0 means
+	// DefaultReviewEvery. Run undoes a change only if two reviews in a row have found it, because
+	// programs such as git clone make protected files for a moment.
 	ReviewEvery time.Duration
 
-	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. Without
-	// AllowLandlockAlone, Run refuses the command on such a machine.
+	// AllowLandlockAlone lets Run use the level LandlockAlone on a machine that does not allow
+	// namespaces. If AllowLandlockAlone is false, Run refuses the command on such a machine.
 	AllowLandlockAlone bool
 
 	Stdin, Stdout, Stderr *os.File // nil means the standard stream of this process
 }
 
-// DefaultReviewEvery is the default of Spec.ReviewEvery. It is not shorter because of the cost: in a
-// project with 10,000 directories, a review takes 15 ms, or 75 ms if the command has changed all
-// directories. In larger projects reviews are up to six times rarer.
+// DefaultReviewEvery is the default of Spec.ReviewEvery. It is no shorter, because a review costs
+// time: in a project with 10,000 directories, 15 ms, or 75 ms if the command has changed all
+// directories. In larger projects, the time between reviews is up to six times as long.
 const DefaultReviewEvery = 5 * time.Second
 
 // Limits are the resources that a command may use; zero means no limit.
@@ -114,11 +116,12 @@ type Endpoint = egress.Endpoint
 // ParseEndpoint reads HOST:PORT.
 func ParseEndpoint(s string) (Endpoint, error) { return egress.ParseEndpoint(s) }
 
-// ErrDamaged means that a power cut or a disk fault has damaged the note of a command, so that the
-// command's changes cannot be reviewed.
+// ErrDamaged means that nod cannot review the changes of a command, because a power cut or a disk
+// fault has damaged the command's note.
 var ErrDamaged = errors.New("the note of a contained command is damaged")
 
-// Report lists the files that a contained command changed, and the accesses that were refused.
+// Report lists the files that a contained command changed, and the accesses that nod refused
+// it.
 type Report struct {
 	Level    Level
 	ExitCode int           // 128 + N if signal N ended the command
@@ -127,7 +130,7 @@ type Report struct {
 	LookedUp []string      // the host names that the command looked up without the proxy, which always fails
 	Changed  []string      // changed files, relative to the project, at most MaxChanged of them
 	Changes  int           // the number of all changed files, which may exceed MaxChanged
-	Partial  bool          // Changed and Changes may lack some files
+	Partial  bool          // Changed may lack some files, and Changes may not count them
 	Undone   []string      // protected paths that the command created; Run moved them to UndoneTo or removed them
 	UndoneTo string        // the directory to which Run moved the paths in Undone
 	Elapsed  time.Duration

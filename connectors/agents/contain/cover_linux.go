@@ -10,7 +10,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// The command sees one of these empty files of the inner process in place of a secret.
+// The command sees an empty file or directory in place of a secret. The inner process creates
+// both.
 const (
 	emptyFile = inner.Own + "/empty"
 	emptyDir  = inner.Own + "/empty-dir"
@@ -18,7 +19,7 @@ const (
 
 const sealed = harmless | inner.ReadOnly
 
-// covers adds steps to the layout. These steps hide secrets and protect files.
+// covers adds steps to a layout. The steps hide secrets and protect files.
 type covers struct {
 	layout *layout
 	seen   map[string]bool
@@ -31,7 +32,8 @@ func (c *covers) begin() {
 	c.layout.step(inner.Step{Kind: inner.StepDir, Path: emptyDir, Attr: 0o555})
 }
 
-// cover hides or protects the path of a finding. It skips a path that is covered already.
+// cover hides the path of a finding, or makes it read-only if its kind is protected. It skips a
+// path that is covered already.
 func (c *covers) cover(f finding) {
 	if c.seen[f.path] || f.target != "" {
 		return
@@ -48,7 +50,8 @@ func (c *covers) cover(f finding) {
 	c.layout.step(s)
 }
 
-// pin bind-mounts a directory on itself, because the command cannot rename or move a mount point.
+// pin mounts a directory at its own path, because the command can neither rename nor move a mount
+// point.
 func (c *covers) pin(dir string) {
 	f, err := inspect(dir, plain)
 	if err == nil && f.dir && !c.seen[dir] {
@@ -79,8 +82,8 @@ func (c *covers) protectAll(paths []string) {
 	}
 }
 
-// config makes a git configuration file read-only for the command, and hides the logins in the
-// file.
+// config makes a git configuration file read-only for the command, and hides passwords and
+// tokens in the file.
 func (c *covers) config(p string) {
 	f, err := inspect(p, protected)
 	data, readErr := os.ReadFile(p)
@@ -100,14 +103,14 @@ func (c *covers) config(p string) {
 	c.layout.step(inner.Step{Kind: inner.StepCover, Path: p, Source: content, Attr: sealed, Dev: f.dev, Ino: f.ino})
 }
 
-// repository protects the files of a git repository that decide which programs git runs. The command
-// can still commit.
+// repository protects the files of a git repository that determine which programs git runs. The
+// command can still commit.
 func (c *covers) repository(dir string) {
 	f, err := inspect(dir, gitDir)
 	if err != nil || !f.dir || c.seen[dir] {
 		return
 	}
-	c.pin(dir) // pinned, so that the command cannot put another repository at this path
+	c.pin(dir) // pin the directory, so that the command cannot put another repository at this path
 	c.config(filepath.Join(dir, "config"))
 	c.config(filepath.Join(dir, "config.worktree"))
 	for _, name := range []string{"hooks", "commondir", "info/attributes", "info/grafts", "objects/info/alternates", "gitdir"} {
@@ -119,9 +122,9 @@ func (c *covers) repository(dir string) {
 			c.protect(filepath.Join(tree, name))
 		}
 	}
-	// The command must not create these paths, because git would trust them later. When a user sets up
-	// a submodule, git uses a repository in modules. When a user continues a rebase, git runs commands
-	// from rebase-merge and rebase-apply.
+	// The command must not create these paths, because git would trust them later. When the user sets
+	// up a submodule, git uses a repository below modules. When the user continues a rebase, git runs
+	// commands from rebase-merge and rebase-apply.
 	for _, name := range []string{"modules", "rebase-merge", "rebase-apply"} {
 		if p := filepath.Join(dir, name); !exists(p) {
 			c.absent = append(c.absent, p)
@@ -155,7 +158,8 @@ func (c *covers) modules(dir string, depth int) {
 // linked describes the repository of a linked git work tree. The repository is outside the project.
 type linked struct{ own, common string }
 
-// linkedRepository returns the repository that the file .git of a linked work tree names.
+// linkedRepository returns the repository of a linked work tree. The file .git of the work tree
+// names it.
 func linkedRepository(file string) (linked, bool) {
 	data, err := os.ReadFile(file)
 	own, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
@@ -187,8 +191,8 @@ func linkedRepository(file string) (linked, bool) {
 	return linked{own, common}, true
 }
 
-// show makes a linked work tree's repository visible. The command can commit to the repository, but
-// cannot change its settings and hooks, or other work trees.
+// show makes the repository of a linked work tree visible. The command can commit to the
+// repository, but cannot change the repository's settings, its hooks or its other work trees.
 func (r linked) show(l *layout, readOnly bool) error {
 	if err := l.show(r.common, sealed); err != nil || readOnly {
 		return err

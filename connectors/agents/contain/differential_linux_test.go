@@ -26,11 +26,11 @@ var (
 	differentialSeed = flag.Uint64("differential-seed", 1, "the seed of the lines that TestLinesThatRunUnaskedLeakNothing generates")
 )
 
-// linesInContainer is the number of lines that run in one container. Lines share a container
-// because the start of a container takes longer than most lines.
+// linesInContainer is the number of command lines that run in one container. Several lines
+// share a container, because its start takes longer than most lines.
 const linesInContainer = 50
 
-// The test generates lines from these lines.
+// The test makes its command lines from these lines and from parts of them.
 var differentialLines = []string{
 	"ls -la", "cat main.txt", "git log --oneline -5 | head", "cd deep && ls", "grep -rn plain .", "sed -n '1,5p' main.txt", "find . -name '*.txt'", "echo 'a; b'", "ls 2>/dev/null || true", "rg -n 'a|b' deep", "awk '{print $1}' main.txt",
 	"wc -l < main.txt", "git diff HEAD -- main.txt", "sort -u main.txt | uniq -c | sort -rn", "git branch --list 'x*'", "git status --short", "git show --stat", "git ls-files", "git blame main.txt", "for f in *; do echo $f; done", "make -n", "make test", "go test ./...", "npm test",
@@ -38,7 +38,8 @@ var differentialLines = []string{
 	"base64 main.txt", "tree -L 2", "test -f main.txt && echo yes", "[ -d deep ] || echo no", "printf '%s\\n' a b", "basename deep/er", "realpath main.txt", "xargs -n1 echo < main.txt", "cat main.txt | tr a b | cut -c1-3", "timeout 1 cat main.txt", "env | sort", "id", "ps aux", "git stash list", "git grep plain", "node --version", "sh tools/clean.sh < main.txt", "bash -c 'ls -a'",
 }
 
-// corpusLines returns the shell calls of the corpora in the directory NOD_CORPUS, if there is one.
+// corpusLines returns the shell commands in the files of the directory NOD_CORPUS. It returns none
+// if NOD_CORPUS is not set.
 func corpusLines(t *testing.T) (lines []string) {
 	dir := os.Getenv("NOD_CORPUS")
 	if dir == "" {
@@ -66,8 +67,8 @@ func corpusLines(t *testing.T) (lines []string) {
 	return lines
 }
 
-// mutated returns a changed copy of a line. A change replaces or extends a word by one of words, or
-// appends another line.
+// mutated returns one of the lines with up to three changes. Each change replaces or extends a word
+// of the line by one of the words, or appends another line.
 func mutated(rnd *rand.Rand, lines, words []string) string {
 	line := lines[rnd.IntN(len(lines))]
 	for range rnd.IntN(4) {
@@ -89,7 +90,8 @@ func mutated(rnd *rand.Rand, lines, words []string) string {
 	return line
 }
 
-// bait counts the connections and packets that reach this machine.
+// bait opens a TCP and a UDP port on this machine. words are arguments that make a program
+// connect to these ports, and reached counts the connections and packets that arrive.
 func bait(t *testing.T) (words []string, reached *atomic.Int64) {
 	reached = new(atomic.Int64)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -112,9 +114,10 @@ func bait(t *testing.T) (words []string, reached *atomic.Int64) {
 	return []string{fmt.Sprintf("http://127.0.0.1:%d/x", at), fmt.Sprintf("/dev/tcp/127.0.0.1/%d", at), fmt.Sprintf("> /dev/tcp/127.0.0.1/%d", at), fmt.Sprintf("/dev/udp/127.0.0.1/%d", packets)}, reached
 }
 
-// The preset contained runs some lines without a question. These lines print no secret, reach no
-// host and change nothing outside the project. A line that only reads changes no file at all. The
-// test generates the lines from real lines. The flag -differential is the number of generated lines.
+// The preset named contained lets some command lines run without a question. These lines must print
+// no secret, reach no host, and change nothing outside the project. A line that only reads must
+// change no file at all. The test makes the lines from real lines. The flag -differential is their
+// number.
 func TestLinesThatRunUnaskedLeakNothing(t *testing.T) {
 	p, err := policy.New(schemas.Permissions{Preset: policy.PresetContained})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 
 const marker = "the-secret-itself"
 
-// dangerous makes a project with secrets, protected files and a git repository.
+// dangerous returns a rig whose project contains secrets, protected files and a git repository.
 func dangerous(t *testing.T) *rig {
 	r := newRig(t)
 	git := osexec.Command("git", "init", "-q", "-b", "main", r.project)
@@ -111,7 +111,7 @@ func TestNoActEscapes(t *testing.T) {
 		for _, p := range protectedFiles {
 			acts = append(acts, []string{"append", p}, []string{"truncate", p}, []string{"remove", p}, []string{"rename", "main.txt", p}, []string{"link", p, "allowed-" + filepath.Base(p)})
 		}
-		if level == LandlockAlone { // Landlock does not restrict file modes, and cannot hide names in a directory that may be listed
+		if level == LandlockAlone { // Landlock restricts no changes of file modes, and cannot hide names in a directory that the command may list
 			acts = slices.DeleteFunc(acts, func(a []string) bool {
 				return a[0] == "chmod" && a[1] == "AGENTS.md" || a[0] == "list" && a[1] == ".ssh"
 			})
@@ -123,8 +123,8 @@ func TestNoActEscapes(t *testing.T) {
 	})
 }
 
-// listeners starts three servers outside the container: one on a Unix socket in the project, one on an
-// abstract Unix socket, and one on TCP.
+// listeners starts three servers outside the container. They listen on a Unix socket in the project,
+// on an abstract Unix socket, and on TCP.
 func (r *rig) listeners() (path, abstract, tcp string) {
 	path, abstract = "allowed.sock", "@nod-contain-"+strconv.Itoa(os.Getpid())+filepath.Base(r.top)
 	for _, at := range [][2]string{{"unix", r.project + "/" + path}, {"unix", abstract}, {"tcp", "127.0.0.1:0"}} {
@@ -158,7 +158,8 @@ func TestPermittedActsWork(t *testing.T) {
 	})
 }
 
-// No program can print a secret. The test tries two secrets by default, and six with the flag -long.
+// No program in a container can print a secret. The test tries two secrets by default, and six with
+// the flag -long.
 func TestNoProgramPrintsASecret(t *testing.T) {
 	secrets := []string{".env", "deep/key.pem"}
 	if *long {
@@ -196,8 +197,8 @@ func TestNoProgramPrintsASecret(t *testing.T) {
 	})
 }
 
-// A mount cannot protect a file that does not exist. Run therefore removes new protected files after
-// the command.
+// A mount can protect only a file that exists. Run therefore takes away protected files that the
+// command created.
 func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
@@ -237,8 +238,8 @@ func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 	})
 }
 
-// Some files are secret because of their path. A command cannot move such a file to a path where a
-// later command would see it.
+// Some files are secret because of their path. A command cannot move such a file so that a later
+// command sees it.
 func TestASecretIsHiddenFromLaterCommandsToo(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
@@ -271,7 +272,7 @@ func TestASecretIsHiddenFromLaterCommandsToo(t *testing.T) {
 	})
 }
 
-// A command may run for hours. While it runs, Run moves away the new files that other programs would obey.
+// A command may run for hours. Run does not wait for its end to move away new protected files.
 func TestALongCommandIsReviewedWhileItRuns(t *testing.T) {
 	r := dangerous(t)
 	r.file("shared/dev.txt", marker)
@@ -291,7 +292,8 @@ func TestALongCommandIsReviewedWhileItRuns(t *testing.T) {
 	assert.Contains(t, res.Changed, "new/made.txt")
 }
 
-// A command cannot rename a mount point, but it can rename the directories above the mount point.
+// A command cannot rename a mount point, but can rename a directory above it. The mount must
+// still protect its file.
 func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
@@ -306,7 +308,7 @@ func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
 		before := r.snapshot()
 		res := r.sh(`mv far gone; mkdir -p far/a/.claude far/repo; echo evil > far/a/.claude/settings.json; echo evil > far/a/AGENTS.md
 			cp -r gone/repo/.git far/repo/.git; echo evil > far/repo/.git/hooks/pre-commit; mv swap/.github swap/gone; mv swap/tmpl swap/.github`)
-		if level == LandlockAlone { // the command cannot rename files in a directory that contains protected names at any depth
+		if level == LandlockAlone { // with Landlock alone, the command cannot rename files in a directory that contains protected names at any depth
 			assert.Equal(t, before, r.snapshot())
 			return
 		}
@@ -351,7 +353,7 @@ func TestAReadOnlyProjectIsNotChanged(t *testing.T) {
 		r.change = func(o *order) { o.Spec.ReadOnly = true }
 		before := r.snapshot()
 		works := "git status --short"
-		if level == LandlockAlone { // git's configuration holds a login, so the command cannot read it
+		if level == LandlockAlone { // the command cannot read git's configuration, because the file contains a password
 			works = "ls"
 		}
 		res := r.sh("cat main.txt; echo x > new; echo x >> main.txt; rm -rf sub; mkdir d; " + works + " > $TMPDIR/s && echo ok; cat .env")
@@ -377,8 +379,9 @@ func TestADirectoryAsAStreamIsRefused(t *testing.T) {
 	})
 }
 
-// A command could leave a symbolic link in the session's /tmp. While nod builds the next command's file
-// system, the host's file system is still mounted. The link must not lead nod into the host's file system.
+// A command could leave a symbolic link in the session's /tmp. nod still has the host's file system
+// mounted while it builds the file system of the next command. The link must not lead nod to a path of
+// the host.
 func TestALinkInTmpDoesNotLeadOutside(t *testing.T) {
 	r := newRig(t)
 	r.change = func(o *order) { o.Spec.Scratch = r.top + "/scratch" }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusedCalls are the system calls that a contained command must not make. They act on other
-// processes, on mounts and namespaces, on keys or on the kernel, or they make other calls that the
+// refusedCalls are the system calls that a contained command must not make. Some act on other
+// processes, mounts, namespaces, keys or the kernel. Others would make system calls that the
 // filter does not see.
 var refusedCalls = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
@@ -20,15 +20,15 @@ var refusedCalls = []uint32{
 	unix.SYS_FANOTIFY_INIT, unix.SYS_VHANGUP, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }
 
-// missingCalls fail with ENOSYS, as if the kernel did not have them, so that programs use older calls
-// instead. A filter cannot read the flags of clone3 and openat2, because they are in memory. io_uring
-// makes other calls that the filter does not see.
+// missingCalls fail with ENOSYS, as on a kernel without them, so that programs use older calls
+// instead. The filter cannot read the flags of clone3 and openat2, because the flags are in the
+// memory of the process. io_uring makes other calls that the filter does not see.
 var missingCalls = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// The offsets in struct seccomp_data of the system call's number, the architecture, and the low halves
-// of the first four arguments. All architectures of auditArch are little-endian.
+// The offsets in struct seccomp_data of the number of the system call, the architecture, and the low
+// halves of the first four arguments. All architectures that auditArch knows are little-endian.
 const (
 	atNumber  = 0
 	atMachine = 4
@@ -38,9 +38,9 @@ const (
 	atFourth  = 40
 )
 
-// modeArguments returns, for each system call that sets a file's mode, the offset of the argument with
-// the mode. The filter refuses the setuid bit, because other users could otherwise run the command's
-// file with the rights of this user.
+// modeArguments returns the system calls that set a file's mode. For each, the value is the offset of
+// the argument with the mode. The filter refuses the setuid bit, because other users could otherwise
+// run a file of the command with the rights of this user.
 func modeArguments() map[uint32]uint32 {
 	calls := map[uint32]uint32{unix.SYS_FCHMOD: atSecond, unix.SYS_FCHMODAT: atThird, unix.SYS_FCHMODAT2: atThird, unix.SYS_OPENAT: atFourth, unix.SYS_MKNODAT: atThird}
 	maps.Copy(calls, oldModeArguments)
@@ -70,7 +70,7 @@ func filter(families ...uint32) []byte {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
-	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // if the comparison is false, the filter skips as many instructions as skip says
+	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // if the comparison is false, the filter skips the next instructions; skip is their number
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | jump, K: k, Jf: skip}
 	}
 	program := []unix.SockFilter{

@@ -8,11 +8,11 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// gitSetting is one line of a git configuration file.
+// gitSetting is one setting in a git configuration file.
 type gitSetting struct{ section, key, value string }
 
-// parseGitConfig returns the settings of a git configuration file. It may also return a setting
-// from a line that git refuses, because it is more tolerant than git.
+// parseGitConfig returns the settings in a git configuration file. It is more tolerant than
+// git, so that it may also return settings that git refuses to read.
 func parseGitConfig(data string) []gitSetting {
 	var all []gitSetting
 	section := ""
@@ -35,7 +35,7 @@ func parseGitConfig(data string) []gitSetting {
 	return all
 }
 
-// unquote returns a setting's value without quotes and escapes.
+// unquote returns the value of a setting without quotes and escapes.
 func unquote(value string) string {
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `"`, "").Replace(value)
 }
@@ -51,14 +51,15 @@ func (s gitSetting) runsProgram() bool {
 	return false
 }
 
-// gitNames collects the paths that the configuration of a repository names.
+// gitNames collects the paths in the configuration of a repository.
 type gitNames struct {
 	top, home string
 	seen      map[string]bool
-	paths     []string // files and directories that exist or could be created
+	paths     []string // paths that exist or that a program could create
 }
 
-// readConfig adds the paths in a configuration file: hooks, included files and programs.
+// readConfig adds the paths in a configuration file to g.paths: paths of hooks, attributes,
+// included files and programs.
 func (g *gitNames) readConfig(file string) {
 	if g.seen[file] || len(g.seen) > 64 {
 		return
@@ -100,11 +101,11 @@ func (g *gitNames) resolve(p, base string) string {
 	return filepath.Join(base, p)
 }
 
-// userInfo is the name and password in a URL.
+// userInfo matches the user name and password in a URL.
 var userInfo = lazyregexp.New(`(://)[^/@\s"']+@`)
 
-// withoutLogins returns a git configuration file without credential helpers, without user names and
-// passwords in URLs, and without headers, cookies and tokens.
+// withoutLogins returns the text of a git configuration file without credential helpers, user names
+// and passwords in URLs, headers, cookies and tokens.
 func withoutLogins(data string) string {
 	var out strings.Builder
 	section, dropped := "", false

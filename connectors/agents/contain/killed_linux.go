@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// unreviewed is a note for the review of a command whose nod was killed before that review.
+// unreviewed is the content of a note. It contains what the review of a command needs if nod
+// was killed before its own review.
 type unreviewed struct {
 	PID      int       `json:"pid"`     // the inner process
 	Started  string    `json:"started"` // its start time; a later process with the same id has another one
@@ -22,7 +23,7 @@ type unreviewed struct {
 	Absent   []string  `json:"absent,omitempty"`
 }
 
-// oldTree and oldFinding are a tree and a finding in JSON.
+// oldTree and oldFinding are the JSON formats of tree and finding.
 type oldTree struct {
 	Top   string       `json:"top"`
 	Dirs  []string     `json:"dirs"`
@@ -44,7 +45,7 @@ func (f oldFinding) finding() finding {
 	return finding{path: f.Path, kind: f.Kind, dir: f.Dir, dev: f.Dev, ino: f.Ino, target: f.Target, leads: f.Leads}
 }
 
-// note calls Spec.Note with the data for a later review, if the command may write anything.
+// note calls Spec.Note, unless the command may write nothing.
 func (v *view) note(pid int, before time.Time) (over func(), err error) {
 	s := v.spec
 	if s.Note == nil || s.ReadOnly && len(s.Write) == 0 {
@@ -73,8 +74,8 @@ func (v *view) note(pid int, before time.Time) (over func(), err error) {
 	return over, nil
 }
 
-// addOthers adds to the view the links to secrets from the notes of other commands, and the files to which
-// the links led. The other commands may have removed the links.
+// addOthers reads the notes of other commands. It adds to the view the links to secrets in these notes,
+// and the secrets themselves, because another command may have removed such a link.
 func (v *view) addOthers() error {
 	if v.spec.Recent == nil {
 		return nil
@@ -86,7 +87,7 @@ func (v *view) addOthers() error {
 	for _, note := range notes {
 		var u unreviewed
 		if json.Unmarshal(note, &u) != nil {
-			continue // a power cut damaged the note and ended the command, so skip the note
+			continue // skip the note: a power cut has damaged it, and also ended its command
 		}
 		for _, t := range u.Trees {
 			for _, f := range t.Found {
@@ -99,7 +100,8 @@ func (v *view) addOthers() error {
 	return nil
 }
 
-// addLink adds a link to a secret to the tree that contains the secret, if any.
+// addLink adds a link to a secret to the tree in which the secret is. It does nothing if no
+// tree contains the secret.
 func (v *view) addLink(link finding) {
 	for i := range v.trees {
 		t := &v.trees[i]
@@ -116,9 +118,9 @@ func (v *view) addLink(link finding) {
 // errStillRuns means that nod was killed and that processes of its command still run.
 var errStillRuns = errors.New("the command still runs")
 
-// ReviewKilled reviews the changes of a command if nod was killed before the review. note is the note that
-// Run passed to Spec.Note. secret and protected are as in Spec. After any error except ErrDamaged, call
-// ReviewKilled again later.
+// ReviewKilled reviews the changes of a command whose nod was killed before the review. note is the note
+// that Run passed to Spec.Note. secret and protected are the functions Spec.Secret and Spec.Protected.
+// After any error except ErrDamaged, the caller must call ReviewKilled again later.
 func ReviewKilled(note []byte, secret, protected func(string) bool) (project string, r Report, err error) {
 	var u unreviewed
 	if err := json.Unmarshal(note, &u); err != nil {
@@ -143,13 +145,14 @@ func ReviewKilled(note []byte, secret, protected func(string) bool) (project str
 	return u.Project, r, nil
 }
 
-// startTime returns the start time of a process in the kernel's ticks, or "" if there is none.
+// startTime returns the start time of a process in clock ticks, or "" if the process does not
+// run.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
 	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name of the program, which ends with ), may contain spaces
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the fields begin after the name of the program, which may contain spaces and ends with )
 	if len(fields) < 20 || fields[0] == "Z" {
 		return ""
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/readable"
 )
 
-// The Landlock ABI versions in which each restriction was added.
+// Each constant is the first version of Landlock's ABI with that restriction.
 const (
 	abiTruncate = 3
 	abiIoctl    = 5
@@ -22,7 +22,7 @@ const (
 	abiUnix     = 9 // restricts connections to Unix sockets in the file system
 )
 
-// Landlock's access rights. A rule for a file may contain only rights of onFile.
+// Access rights of Landlock. A rule for a file may contain only the rights in onFile.
 const (
 	toRead  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	toWrite = 1<<15 - 1 // all rights up to version 3 of the ABI
@@ -30,7 +30,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// landlockABI returns the version of the kernel's Landlock, or 0 if it has none.
+// landlockABI returns the version of the kernel's Landlock ABI, or 0 if the kernel has no
+// Landlock.
 func landlockABI() int {
 	const version = 1 // LANDLOCK_CREATE_RULESET_VERSION
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, version)
@@ -40,8 +41,8 @@ func landlockABI() int {
 	return int(v)
 }
 
-// abstractSocketScope returns the Landlock scope that blocks abstract Unix sockets outside the
-// sandbox. It returns 0 if the kernel lacks that scope.
+// abstractSocketScope returns the Landlock scope that forbids connections to abstract Unix
+// sockets outside the container. It returns 0 if the kernel does not have this scope.
 func abstractSocketScope() uint64 {
 	if landlockABI() < abiScopes {
 		return 0
@@ -49,13 +50,13 @@ func abstractSocketScope() uint64 {
 	return unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 }
 
-// landlockRules collects Landlock rules. A Landlock rule for a directory covers everything below it,
-// without exceptions. If a directory contains an exception, landlockRules therefore makes rules for
-// its entries instead.
+// landlockRules collects rules of Landlock. A rule for a directory covers everything below the
+// directory, without exceptions. If there is an exception below a directory, landlockRules therefore
+// makes rules for the directory's entries instead.
 type landlockRules struct {
 	rules  []inner.Rule
-	except map[string]uint64 // the rights on an excepted path
-	above  map[string]bool   // directories that contain an exception
+	except map[string]uint64 // the largest rights on each excepted path
+	above  map[string]bool   // directories with an exception below them
 }
 
 func (l *landlockRules) exclude(p string, rights uint64) {
@@ -68,7 +69,8 @@ func (l *landlockRules) exclude(p string, rights uint64) {
 	}
 }
 
-// give grants rights on p, except on excepted paths below p. It skips a path that does not exist.
+// give grants rights on p and everything below p, except for the excepted paths. It skips p if p
+// does not exist.
 func (l *landlockRules) give(p string, rights uint64) error {
 	if most, ok := l.except[p]; ok {
 		rights &= most
@@ -98,8 +100,9 @@ func (l *landlockRules) give(p string, rights uint64) error {
 	return nil
 }
 
-// landlockPlan returns the plan for a command without namespaces. Landlock restricts files, the
-// command has no network, and a private directory replaces /tmp and the caches.
+// landlockPlan returns the plan for a command without namespaces. Landlock restricts the
+// command's files. The command has no network. A private directory replaces /tmp and the
+// caches.
 func (v *view) landlockPlan() (*inner.Plan, error) {
 	s, abi := v.spec, landlockABI()
 	if abi < abiTruncate {
@@ -135,7 +138,7 @@ func (v *view) landlockPlan() (*inner.Plan, error) {
 	return p, nil
 }
 
-// landlockRules returns the rules for files. It also returns the environment variables that make
+// landlockRules returns Landlock's rules for files, and the environment variables that make
 // programs use the command's private directory.
 func (v *view) landlockRules() (*landlockRules, []string, error) {
 	l := &landlockRules{except: map[string]uint64{}, above: map[string]bool{}}
@@ -166,7 +169,7 @@ func (v *view) landlockRules() (*landlockRules, []string, error) {
 			err = l.give(t.top, rights)
 		}
 	}
-	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // only files are left, because the loop above has given the rights on directories
+	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // the loop above has covered the directories, so only files are left
 		rights := uint64(toRead)
 		if slices.Contains(v.spec.Write, p) {
 			rights = toWrite
@@ -202,7 +205,7 @@ func (v *view) exclude(l *landlockRules, f finding) {
 	}
 }
 
-// readable returns the paths of the system and the toolchains, without symbolic links.
+// readable returns the paths of the system and the toolchains. It resolves symbolic links.
 func (v *view) readable() []string {
 	env := v.spec.Env
 	paths := slices.Concat(readable.System(), readable.ContainedSystem(), strings.Split(variable(env, "PATH"), ":"))

@@ -22,7 +22,7 @@ type ending struct {
 	timedOut bool
 }
 
-// setupError is a failure before the start of the command.
+// setupError is a failure before the command has started.
 type setupError struct {
 	what string
 	err  error
@@ -31,7 +31,7 @@ type setupError struct {
 func (e *setupError) Error() string { return e.what + ": " + e.err.Error() }
 func (e *setupError) Unwrap() error { return e.err }
 
-// unavailable reports whether err means that this machine does not allow namespaces.
+// unavailable reports whether err occurred because this machine does not allow namespaces.
 func unavailable(err error) bool {
 	var setup *setupError
 	if !errors.As(err, &setup) {
@@ -45,15 +45,15 @@ func unavailable(err error) bool {
 	return false
 }
 
-// innerCapabilities are the capabilities that the inner process has in its own namespaces, to build
-// the file system. It drops them all before it starts the command.
+// innerCapabilities are the capabilities of the inner process in its own namespaces. It needs them
+// to build the file system, and drops all of them before it starts the command.
 var innerCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
 }
 
-// launch starts the inner process and calls plan with its process id. It gives the inner process the
-// plan, and waits until the command has ended. If plan fails, launch returns the error unchanged and
-// runs nothing.
+// launch starts the inner process, calls the function plan with its process id, and sends it the
+// resulting plan. It then waits until the command has ended. If plan returns an error, launch starts
+// no command and returns that error.
 func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inner.Plan, error), proxy *egress.Proxy) (ending, error) {
 	// Keep this thread, because the kernel kills the inner process when the thread that started it ends.
 	runtime.LockOSThread()
@@ -76,7 +76,7 @@ func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inne
 	}
 	p, err := plan(j.process.Pid)
 	if err != nil {
-		_ = j.process.Kill() // only to save time: the inner process waits for the plan, and ends once control is closed
+		_ = j.process.Kill() // this only saves time, because the inner process waits for its plan and ends when control is closed
 		_, _ = j.process.Wait()
 		return ending{}, err
 	}
@@ -107,7 +107,7 @@ type job struct {
 	proxy      *egress.Proxy
 	control    *os.File
 	process    *os.Process
-	foreground bool // the command is the terminal's foreground job, so the terminal sends it signals directly
+	foreground bool // the command is the foreground job, so that the terminal itself sends signals to the command
 	stopped    bool
 }
 
@@ -115,8 +115,8 @@ func (j *job) run(ctx context.Context, p *inner.Plan) (ending, error) {
 	signals := watchSignals()
 	defer signals.stop()
 	defer j.proxy.Close()
-	// Write in a goroutine, because a plan can be larger than the socket's buffer, and the inner
-	// process may send its first message before it has read the whole plan.
+	// This goroutine is necessary because a plan can be larger than the socket's buffer, and the
+	// inner process may send its first message before it has read the whole plan.
 	go func() { _, _ = j.control.Write(p.Encode()) }()
 	messages := make(chan inner.Message)
 	go j.receive(messages)
@@ -179,7 +179,7 @@ func notRun(m inner.Message) error {
 }
 
 func (j *job) kill() {
-	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // after this, the inner process reads the end of the connection, kills the command and ends
+	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // when the inner process reads the end of the connection, it kills the command and ends
 	go func() {
 		time.Sleep(2 * time.Second)
 		_ = j.process.Kill()
@@ -188,9 +188,9 @@ func (j *job) kill() {
 
 func (j *job) send(m inner.Message) { _, _ = j.control.Write(m.Encode()) }
 
-// receive sends the inner process's messages to the channel messages. When the message with the
-// proxy's sockets arrives, receive starts the proxy instead. receive closes the channel when the
-// inner process has ended.
+// receive passes the messages of the inner process on to the channel messages, except for the
+// message with the proxy's sockets. With that message, receive starts the proxy. When the inner
+// process has ended, receive closes the channel.
 func (j *job) receive(messages chan<- inner.Message) {
 	defer close(messages)
 	fd := int(j.control.Fd())
@@ -214,7 +214,8 @@ func (j *job) receive(messages chan<- inner.Message) {
 	}
 }
 
-// readWithFiles fills b. It also receives the files that the sender attached to the first byte.
+// readWithFiles reads until b is full. It also receives the open files that the sender attached
+// to the first byte.
 func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	for n < len(b) {
 		got, gotOob, _, _, err := unix.Recvmsg(fd, b[n:], oob, unix.MSG_CMSG_CLOEXEC)
@@ -231,8 +232,8 @@ func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	return n, oobn, nil
 }
 
-// serve starts the proxy on the sockets from a message. It may ignore errors, because a command
-// without the proxy has no network at all.
+// serve starts the proxy on the sockets that came with a message. After an error there is no
+// proxy. This is safe, because the command then has no network at all.
 func (j *job) serve(oob []byte) {
 	parts, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(parts) != 1 {

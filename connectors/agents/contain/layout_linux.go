@@ -14,19 +14,19 @@ import (
 	"github.com/nodbus/nod/connectors/agents/readable"
 )
 
-// layout is the file system that a command sees, as a list of steps. The step for a directory comes
-// before the steps for its entries.
+// layout is the list of steps that build the file system of a command. The step for a directory
+// comes before the steps for its entries.
 type layout struct {
 	spec    *Spec
 	home    string // the command's home directory; "" if the project contains it
-	scratch string // the directory for changes to caches; on disk or in memory
+	scratch string // the directory, on disk or in memory, for changes to caches
 	steps   []inner.Step
-	made    map[string]bool // the directories that steps create, and the mount points
+	made    map[string]bool // the mount points, and the directories that the steps create
 	shown   []string        // paths of the host that the command sees
 }
 
-// A command in its own network namespace has only the proxy as a name server. The proxy resolves no
-// names but notes them.
+// In its own network namespace, a command can ask only the proxy for the address of a name. The
+// proxy notes the name and replies with a failure.
 const (
 	resolverFile = "/etc/resolv.conf"
 	resolver     = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
@@ -34,7 +34,8 @@ const (
 
 const harmless = inner.NoSuid | inner.NoDev
 
-// maxCopied is the largest file, in bytes, to copy into the command's file system.
+// maxCopied is the largest size, in bytes, of a file that nod copies into the command's file
+// system.
 const maxCopied = 1 << 20
 
 func (l *layout) step(s inner.Step) { l.steps = append(l.steps, s) }
@@ -44,7 +45,8 @@ func (l *layout) visible(p string) bool {
 	return slices.ContainsFunc(l.shown, func(s string) bool { return within(p, s) })
 }
 
-// parents creates the directories above p, unless they are visible directories of the host.
+// parents creates the missing directories above p. Visible directories of the host are not
+// missing.
 func (l *layout) parents(p string) {
 	dir := filepath.Dir(p)
 	if dir == "/" || l.made[dir] || l.visible(dir) {
@@ -80,7 +82,8 @@ func (l *layout) file(p, content string) {
 	l.step(inner.Step{Kind: inner.StepFile, Path: p, Data: content})
 }
 
-// show bind-mounts a path of the host at the same path. It does nothing if the path does not exist.
+// show makes a path of the host visible to the command at the same path. It does nothing if the
+// path does not exist.
 func (l *layout) show(p string, attr uint64) error {
 	info, err := os.Lstat(p)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -98,14 +101,14 @@ func (l *layout) show(p string, attr uint64) error {
 	return nil
 }
 
-// showLink creates the same symbolic link as on the host. If the link leads to a directory,
-// showLink makes that directory visible. If the link leads to a small file that is not visible, as
-// /etc/resolv.conf often does, showLink creates a copy of the file instead of the link.
+// showLink creates the symbolic link p as on the host. If the link leads to a directory, showLink
+// makes that directory visible. If the link leads to a small file that is not visible, as
+// /etc/resolv.conf often does, showLink instead creates a copy of the file at p.
 func (l *layout) showLink(p string, attr uint64) error {
 	target, err := os.Readlink(p)
 	real, realErr := filepath.EvalSymlinks(p)
 	if err != nil || realErr != nil || l.made[p] || l.visible(p) {
-		return nil // the link is dangling, or the path exists already
+		return nil // the link leads nowhere, or the path exists already
 	}
 	info, err := os.Stat(real)
 	if err != nil {
@@ -136,7 +139,7 @@ func (l *layout) showLink(p string, attr uint64) error {
 func (l *layout) system() error {
 	paths := slices.Concat(readable.System(), readable.ContainedSystem())
 	slices.Sort(paths)
-	usr := func(p string) int { // /usr comes first, because other directories link to it
+	usr := func(p string) int { // /usr must come first, because links in other directories lead to it
 		if within(p, "/usr") || within(p, "/nix") {
 			return 0
 		}
@@ -184,14 +187,14 @@ func (l *layout) system() error {
 	return nil
 }
 
-// homeDir creates a home directory in memory. It contains the toolchains, their caches, and the user's
-// git settings without logins.
+// homeDir creates a home directory in memory. The directory contains the toolchains, their caches, and
+// the user's git settings without passwords and tokens.
 func (l *layout) homeDir() error {
 	env := l.spec.Env
 	if l.home != "" {
 		l.memory(l.home, "mode=0700")
 	}
-	tools := map[string]bool{} // whether a directory is a cache, by directory
+	tools := map[string]bool{} // true for the directories that are caches
 	for _, name := range toolVariables {
 		tools[variable(env, name)] = false
 	}
@@ -229,8 +232,8 @@ func (l *layout) homeDir() error {
 	return l.userGit()
 }
 
-// tool makes a toolchain's directory visible, unless that directory contains a home directory or has
-// the name of a secret.
+// tool makes the directory of a toolchain visible, unless the directory contains the home directory
+// or the project, lies in the project, or has the name of a secret.
 func (l *layout) tool(dir string, cache bool) error {
 	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" || slices.Contains(topDirs, dir) || l.visible(dir) ||
 		l.home != "" && within(l.home, dir) || within(l.spec.Project, dir) || within(dir, l.spec.Project) || l.spec.Secret != nil && l.spec.Secret(dir) {
@@ -256,7 +259,8 @@ func (l *layout) tool(dir string, cache bool) error {
 	return nil
 }
 
-// userGit copies the user's git settings without logins. They contain the author for commits.
+// userGit copies the user's git settings, which contain the author of commits. It leaves out
+// passwords and tokens.
 func (l *layout) userGit() error {
 	if l.home == "" {
 		return nil
@@ -269,7 +273,8 @@ func (l *layout) userGit() error {
 
 const systemGit = "/etc/gitconfig"
 
-// git copies a git settings file without logins. It does nothing if it cannot read the file.
+// git copies a file of git settings without passwords and tokens. It does nothing if the file
+// is unreadable or too large.
 func (l *layout) git(p string) {
 	data, err := os.ReadFile(p)
 	if err == nil && len(data) <= maxCopied {
@@ -277,7 +282,7 @@ func (l *layout) git(p string) {
 	}
 }
 
-// grants makes the project visible, and the paths that the permissions allow.
+// grants makes the project and the paths in the permissions visible.
 func (l *layout) grants() error {
 	attrs := map[string]uint64{}
 	for _, p := range l.spec.Read {

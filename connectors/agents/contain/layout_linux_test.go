@@ -34,8 +34,9 @@ func TestTheKeysOfElixirsPackagesAreNotShown(t *testing.T) {
 	assert.Contains(t, res.out, "package", res.err)
 }
 
-// git uses a repository in modules when a user sets up a submodule, and runs commands from a rebase's
-// files when a user continues the rebase. A contained command must not leave such files.
+// A contained command must leave no repository in modules, because git uses that repository when the
+// user sets up a submodule. It must leave no files of a rebase, because git runs commands from these
+// files when the user continues the rebase.
 func TestAContainedCommandLeavesNoRepositoryAndNoRebaseForLater(t *testing.T) {
 	r := dangerous(t)
 	res := r.sh(`cd .git; git init -q --bare modules/lib; echo x > modules/lib/hooks/post-checkout; mkdir rebase-merge rebase-apply; echo 'exec evil' > rebase-merge/git-rebase-todo`)

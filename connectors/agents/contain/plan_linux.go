@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// plan returns what the inner process has to do for containment at a level.
+// plan returns the plan by which the inner process contains the command at this level.
 func (v *view) plan(level Level) (*inner.Plan, error) {
 	if level == LandlockAlone {
 		return v.landlockPlan()
@@ -61,8 +61,8 @@ func (v *view) namespacePlan() (*inner.Plan, error) {
 	return v.finish(&inner.Plan{Namespaces: true, ShareNet: s.AnyNetwork, Listen: !s.AnyNetwork, Steps: l.steps}), nil
 }
 
-// linked returns the repositories outside the project to which the project's linked git work trees
-// belong.
+// linked returns the repositories outside the project that linked git work trees in the project
+// belong to.
 func (v *view) linked() []linked {
 	var all []linked
 	for _, f := range v.trees[0].found {
@@ -116,8 +116,8 @@ func (v *view) coverAll(c *covers, repositories []linked) {
 	}
 }
 
-// coverTools hides secrets in the toolchains' directories and in /opt. It searches only the upper
-// levels. The lower levels contain published packages.
+// coverTools hides secrets in the directories of toolchains and in /opt. It searches only the
+// upper levels of a directory, because the lower levels contain published packages.
 func (v *view) coverTools(c *covers, shown []string) error {
 	onlySecrets := names{secret: v.spec.Secret}
 	if v.spec.Secret == nil {
@@ -138,7 +138,7 @@ func (v *view) coverTools(c *covers, shown []string) error {
 		}
 		for _, f := range t.found {
 			if f.kind == secret {
-				f.dev, f.ino = 0, 0 // files in an overlay have other device and inode numbers
+				f.dev, f.ino = 0, 0 // 0, because the same file has other device and inode numbers in an overlay
 				c.cover(f)
 			}
 		}
@@ -146,7 +146,7 @@ func (v *view) coverTools(c *covers, shown []string) error {
 	return nil
 }
 
-// finish adds to p the fields that are the same at both levels of containment.
+// finish sets the fields of p that do not depend on the level of containment.
 func (v *view) finish(p *inner.Plan) *inner.Plan {
 	s := v.spec
 	more := []string{"PWD=" + s.Dir, "TMPDIR=/tmp", "HUSKY=0"}
@@ -162,8 +162,8 @@ func (v *view) finish(p *inner.Plan) *inner.Plan {
 		families = append(families, unix.AF_INET, unix.AF_INET6)
 	}
 	p.Filter = filter(families...)
-	// A core limit of 1, unlike 0, prevents the kernel from passing a core dump to a program outside
-	// the container.
+	// With a limit of 1 byte, the kernel does not pass a core dump to a program outside the
+	// container. With 0, it would.
 	p.Limits = []inner.Limit{{Resource: unix.RLIMIT_CORE, Value: 1}}
 	if s.Limits.Memory > 0 {
 		p.Limits = append(p.Limits, inner.Limit{Resource: unix.RLIMIT_DATA, Value: s.Limits.Memory})
@@ -174,7 +174,8 @@ func (v *view) finish(p *inner.Plan) *inner.Plan {
 	return p
 }
 
-// proxyVariables are the environment variables that make programs use the proxy, except for localhost.
+// proxyVariables are the environment variables that make programs use the proxy for all hosts except
+// localhost.
 func proxyVariables() []string {
 	const at = "127.0.0.1:61280"
 	var all []string

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reviewTime is the time limit for the search for changed files. The search for protected names has no
-// time limit.
+// reviewTime is the time limit of the search for changed files. The search for protected names always
+// runs to its end.
 const reviewTime = 300 * time.Millisecond
 
-// review checks the writable directories after a command has ended. It moves away protected paths
-// that the command created, because a mount protects only existing paths. It also lists the
-// changed files.
+// review does the only review of a command that has ended. It moves away new protected paths and
+// lists the changed files. The mounts could not prevent the new paths, because they protect only
+// paths that exist.
 func (v *view) review(before time.Time, r *Report) { v.reviewer(before).end(r) }
 
-// watch reviews the writable directories while the command runs. The returned function finish stops
-// these reviews and does the last review.
+// watch starts to review the writable directories at intervals. Its result, the function finish,
+// ends these reviews and does the last review.
 func (v *view) watch(before time.Time) (finish func(*Report)) {
 	w := v.reviewer(before)
 	every := v.spec.ReviewEvery
@@ -51,8 +51,8 @@ func (v *view) watch(before time.Time) (finish func(*Report)) {
 	}
 }
 
-// pause returns the time until the next review, if the last one took this long. Reviews of a large project
-// are rarer, so that they take at most about a hundredth of one processor.
+// pause returns the time between two reviews. every is the usual time, and took is the duration of the
+// last review. Long reviews are rarer, so that they take about a hundredth of one processor.
 func pause(every, took time.Duration) time.Duration {
 	return min(max(every, 100*took), 6*every)
 }
@@ -73,7 +73,7 @@ func (v *view) reviewer(before time.Time) *reviewer {
 	return w
 }
 
-// end does the last review after the command has ended.
+// end does the last review. The command must have ended.
 func (w *reviewer) end(r *Report) {
 	w.undoWhat(func(string) bool { return true })
 	r.Undone, r.UndoneTo = w.undone, w.moved
@@ -82,7 +82,8 @@ func (w *reviewer) end(r *Report) {
 	}
 }
 
-// undoWhat searches for forbidden changes, and undoes the change of each path for which due returns true.
+// undoWhat searches for forbidden changes. It undoes the change of a path if the function due returns
+// true for that path.
 func (w *reviewer) undoWhat(due func(path string) bool) {
 	w.due, w.dirs, w.once, w.nowFound = due, nil, w.nowFound, map[string]bool{}
 	for _, t := range w.view.trees {
@@ -98,7 +99,8 @@ func (w *reviewer) undoWhat(due func(path string) bool) {
 	w.takeAway()
 }
 
-// foundTwice reports whether the preceding review has also found the path.
+// foundTwice notes that this review has found a path, and reports whether the preceding review
+// has also found it.
 func (w *reviewer) foundTwice(path string) bool {
 	w.nowFound[path] = true
 	return w.once[path]
@@ -108,8 +110,8 @@ type reviewer struct {
 	view   *view
 	names  *names
 	before time.Time
-	known  map[string]uint64  // inodes of the directories that existed before the command
-	found  map[string]finding // findings that existed before the command
+	known  map[string]uint64  // the inode numbers of the directories that existed before the command
+	found  map[string]finding // the findings before the command
 	dirs   []string           // the directories that exist after the command
 	undo   []string
 	undone []string
@@ -117,7 +119,7 @@ type reviewer struct {
 	top    string // the project's root directory
 	buf    []byte
 
-	due      func(path string) bool // whether this review undoes the change of a path
+	due      func(path string) bool // reports whether this review undoes the change of a path
 	once     map[string]bool        // the paths that the preceding review found
 	nowFound map[string]bool        // the paths that this review found
 	moves    int                    // the number of paths that takeAway has moved
@@ -127,8 +129,9 @@ func (w *reviewer) changed(st *unix.Stat_t) bool {
 	return !time.Unix(st.Ctim.Unix()).Before(w.before)
 }
 
-// existed reports whether a path is the same file as before the command. A command can rename a
-// directory above a protected file and create another file at the old path.
+// existed reports whether a path is the same file as before the command. The name alone does
+// not prove this, because a command can rename a directory above the file and then create
+// another file at the path.
 func (w *reviewer) existed(full string) bool {
 	f, ok := w.found[full]
 	if !ok {
@@ -138,8 +141,8 @@ func (w *reviewer) existed(full string) bool {
 	return err == nil && now.dev == f.dev && now.ino == f.ino
 }
 
-// tree searches for new protected names. It skips a directory if the command has neither changed
-// nor moved it.
+// tree searches a tree for new protected names. It skips a directory that the command has
+// neither changed nor moved.
 func (w *reviewer) tree(t tree) {
 	todo := slices.Clone(t.dirs)
 	moved := map[string]bool{}
@@ -179,11 +182,11 @@ func (w *reviewer) tree(t tree) {
 	}
 }
 
-// restore restores a symbolic link that the command has removed or changed. A link with a secret name
-// makes the file to which it leads secret. restore makes such a link lead to that file again.
+// restore restores a symbolic link that the command has removed or changed. If the link has a secret
+// name, the file to which it leads is secret, so restore makes the link lead to the same file again.
 func (w *reviewer) restore(f finding) {
 	now, err := os.Readlink(f.path)
-	real, _ := realPath(f.path) // if there is no error, real is not empty
+	real, _ := realPath(f.path) // real is empty only after an error
 	if err == nil && now == f.target && (f.kind != secret || real == f.leads) || !w.due(f.path) {
 		return
 	}
@@ -195,14 +198,14 @@ func (w *reviewer) restore(f finding) {
 	}
 }
 
-// sameDir reports whether a directory was at the same path before the command.
+// sameDir reports whether the same directory was at this path before the command.
 func (w *reviewer) sameDir(full string, ino uint64) bool {
 	before, known := w.known[full]
 	return known && before == ino
 }
 
-// takeAway moves the paths in undo to another directory, so that no program uses them. It removes a
-// path that it cannot move.
+// takeAway moves the paths in w.undo to another directory, so that no program uses them. It deletes
+// a path that it cannot move.
 func (w *reviewer) takeAway() {
 	for _, p := range w.undo {
 		if w.due(p) {
@@ -224,9 +227,9 @@ func (w *reviewer) takeOne(p string) {
 	}
 }
 
-// moveAway moves a path to a temporary directory. If the temporary directory is on another file
-// system, moveAway uses a directory in the project's root, with a name that no program looks for.
-// It does not delete the path, because the user may have created it.
+// moveAway moves a path to a new directory for temporary files. If that directory is on another
+// file system, moveAway uses a directory in the project's root, with a name that no program looks
+// for. It does not delete the path, because the user may have created it.
 func (w *reviewer) moveAway(p string) bool {
 	name := strconv.Itoa(w.moves) + "-" + filepath.Base(p)
 	for _, parent := range []string{os.TempDir(), w.top} {
@@ -249,7 +252,7 @@ func (w *reviewer) moveAway(p string) bool {
 	return false
 }
 
-// changes lists the files that have changed since the command began.
+// changes lists the files that have changed since the command started.
 func (w *reviewer) changes(top string, r *Report) {
 	deadline := time.Now().Add(reviewTime)
 	for _, dir := range w.dirs {
@@ -274,8 +277,9 @@ func (w *reviewer) changes(top string, r *Report) {
 	r.Partial = r.Partial || r.Changes > len(r.Changed)
 }
 
-// harmlessRepository reports whether git starts no program because of a new git repository. Such a
-// repository has no hooks, and only the settings that git init and git clone write.
+// harmlessRepository reports whether no setting or file of a new git repository makes git start a
+// program. Such a repository has no hooks, and only the settings that git init and git clone
+// write.
 func harmlessRepository(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
@@ -305,7 +309,8 @@ func harmlessRepository(dir string) bool {
 	return true
 }
 
-// bareRepositoryAt reports whether git would use a directory as a repository without a work tree.
+// bareRepositoryAt reports whether git would take a directory for a repository without a work
+// tree.
 func bareRepositoryAt(dir string) bool {
 	for _, name := range []string{"objects", "refs"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {

@@ -25,18 +25,19 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/egress"
 )
 
-// order makes this test binary act as nod and run a contained command. The test passes it as JSON in
-// the environment variable orderVariable.
+// order tells this test binary to act as nod and to run a contained command. The test passes the
+// order as JSON in the environment variable orderVariable.
 type order struct {
 	Spec         Spec
-	Report       string // the path to which to write the report
+	Report       string // the file for the report
 	NoNamespaces bool   // make namespaces fail, as on a machine that allows none
 	Near         bool   // let the proxy connect to this machine
 }
 
 const orderVariable = "NOD_TEST_ORDER"
 
-// long is the flag -long. With this flag, the tests try the escapes with all secrets, as .ci/run does.
+// long is the flag -long, which .ci/run sets. With the flag, the tests try to read all secrets instead
+// of a few.
 var long = flag.Bool("long", false, "try to print all secrets")
 
 func TestMain(m *testing.M) {
@@ -97,8 +98,8 @@ func testProtected(rel string) bool {
 	}) || strings.Contains("/"+rel, "/.github/workflows")
 }
 
-// refuseNamespaces makes every attempt of this process to create a user namespace fail, as on a
-// machine that allows none.
+// refuseNamespaces makes the kernel refuse new user namespaces to this process, as on a machine
+// that allows none.
 func refuseNamespaces() {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		panic(err)
@@ -117,7 +118,8 @@ func refuseNamespaces() {
 	}
 }
 
-// rig is a project for contained commands, with a home directory and a directory outside the project.
+// rig contains a project for contained commands, a home directory, and a directory outside the
+// project.
 type rig struct {
 	t                           *testing.T
 	project, home, outside, top string
@@ -137,7 +139,7 @@ func newRig(t *testing.T) *rig {
 	for _, dir := range []string{r.project, r.home, r.outside} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
-	// Try several times, because processes that the test started may still write to top.
+	// Try several times, because processes of the test may still write to top.
 	t.Cleanup(func() {
 		require.Eventually(t, func() bool { return os.RemoveAll(top) == nil }, soon, 10*time.Millisecond)
 	})
@@ -163,7 +165,8 @@ func (r *rig) file(name, content string) string {
 	return name
 }
 
-// nod returns a process, not started yet, that runs a contained command, and the path of its report.
+// nod prepares a process that runs a contained command. It returns the process, which the caller
+// must start, and the path of the report.
 func (r *rig) nod(args ...string) (*osexec.Cmd, string) {
 	r.t.Helper()
 	o := order{
@@ -232,15 +235,15 @@ func (r *rig) finish(cmd *osexec.Cmd, file string) result {
 	return res
 }
 
-// acts runs each act in a container. It returns the errors of the acts, or "" for an act that
-// succeeded.
+// acts runs each of the given acts in a container. Its result has one text for each act: the
+// act's error, or "" if the act succeeded.
 func (r *rig) acts(acts [][]string) []string {
 	r.t.Helper()
 	list, err := json.Marshal(acts)
 	require.NoError(r.t, err)
 	cmd, file := r.nod(r.self, "acts")
 	cmd.Stdin = bytes.NewReader(list)
-	if open, err := os.Open(r.outside); err == nil { // nod has files of the directory outside open, which the command must not inherit
+	if open, err := os.Open(r.outside); err == nil { // nod has open files outside the project, which the command must not inherit
 		defer open.Close()
 		cmd.ExtraFiles = []*os.File{open, open}
 	}
@@ -251,7 +254,7 @@ func (r *rig) acts(acts [][]string) []string {
 	return said
 }
 
-// playActs is the contained command that the method acts starts.
+// playActs is the program that the method acts runs as a contained command.
 func playActs() int {
 	var list [][]string
 	if err := json.NewDecoder(os.Stdin).Decode(&list); err != nil {

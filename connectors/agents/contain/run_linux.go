@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// Support returns the strongest level that this machine supports, and the reason why it supports no
-// stronger level. Support runs a command to find out.
+// Support returns the strongest level that this machine supports, and the reason why no stronger
+// level is possible. It finds out by running a command.
 func Support() (Level, error) {
 	dir, err := os.MkdirTemp("", "nod-contain-")
 	if err != nil {
@@ -47,8 +47,8 @@ func Support() (Level, error) {
 	return LandlockAlone, whyNot
 }
 
-// Run runs the command of s contained, and waits until it has ended. When ctx ends, Run kills the
-// command. If the command did not run, the error is an *agents.ExitError.
+// Run runs the command of s contained, and waits until it has ended. If ctx ends first, Run kills
+// the command. If the command did not run at all, the error is an *agents.ExitError.
 func Run(ctx context.Context, s Spec) (Report, error) {
 	return run(ctx, s, egress.New(s.Network))
 }
@@ -73,7 +73,7 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 		return launch(ctx, &s, level, func(pid int) (*inner.Plan, error) {
 			p, err := v.plan(level)
 			if err == nil {
-				over() // end the note of an attempt at another level
+				over() // end the note of the attempt at the other level
 				over, err = v.note(pid, before)
 			}
 			if err == nil {
@@ -101,7 +101,8 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 	return report, nil
 }
 
-// clock returns the time that the kernel would now store as the change time of a file.
+// clock returns the time that the kernel would store as the change time of a file that changes
+// now.
 func clock() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
@@ -110,7 +111,7 @@ func clock() time.Time {
 	return time.Unix(now.Unix())
 }
 
-// check sets defaults in s. It returns an error if s describes a command that cannot be contained.
+// check sets the defaults of s. It returns an error if Run cannot contain the command of s.
 func (s *Spec) check() error {
 	if len(s.Command) == 0 || s.Command[0] == "" {
 		return errors.New("there is no command to run")

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kind is the reason why a path needs special treatment.
+// kind is the reason why a path needs a mount of its own.
 type kind int
 
 const (
@@ -27,33 +27,33 @@ const (
 	through // a symbolic link with a protected name
 )
 
-// finding is a path that a scan found and that needs its own mount.
+// finding is a path that a scan found and that may need a mount of its own.
 type finding struct {
 	path     string
 	kind     kind
 	dir      bool
 	dev, ino uint64
 	links    uint64
-	target   string // the target, if the path is a symbolic link
-	leads    string // the path to which the link leads, if that path is in the same tree
+	target   string // where the path leads, if it is a symbolic link; as stored in the link
+	leads    string // the file to which a symbolic link finally leads, if that file is in the same tree
 }
 
-// linkToSecret reports whether the path is a symbolic link to a file that is secret because of the link.
+// linkToSecret reports whether f is a symbolic link to a file that is secret only because of this link.
 func (f *finding) linkToSecret() bool { return f.kind == secret && f.leads != "" }
 
-// tree is the result of the scan of one directory.
+// tree is what the scan of one directory has found.
 type tree struct {
 	top   string
 	dirs  []string // all directories that the scan read
-	inos  []uint64 // the inodes of dirs; 0 for top
+	inos  []uint64 // the inode number of each of dirs, but 0 for top
 	found []finding
 }
 
-// maxEntries is the largest number of files in a project. In a larger project, the scan for secrets
-// would take too long, so Run refuses such a project.
+// maxEntries is the largest number of files in a project. Run refuses a larger project, because the
+// scan for secrets would take too long.
 const maxEntries = 2_000_000
 
-// names decides by a path's name whether the path is secret or protected.
+// names decides by its name whether a path is secret or protected.
 type names struct {
 	secret      func(full string) bool
 	secretBelow func(dir string) bool
@@ -74,16 +74,16 @@ func (n *names) of(top, full, name string) kind {
 	return plain
 }
 
-// leads reports whether a symbolic link at rel would put files at protected names below rel. A link
-// named .github is an example.
+// leads reports whether a symbolic link with the path rel would give a protected name to files in
+// its target. An example is a link named .github.
 func (n *names) leads(rel string) bool {
 	return n.protected != nil && slices.ContainsFunc([]string{"/workflows/x.yml", "/copilot-instructions.md", "/hooks/x.json"}, func(below string) bool {
 		return n.protected(rel + below)
 	})
 }
 
-// leadsToSecrets reports whether a symbolic link at full puts files at secret names below full. An
-// example is a link named .docker to a directory with a file config.json.
+// leadsToSecrets reports whether a symbolic link with the path full gives a secret name to files
+// in its target. An example is a link named .docker to a directory with a file config.json.
 func (n *names) leadsToSecrets(full string) bool {
 	if n.secretBelow == nil || !n.secretBelow(full) {
 		return false
@@ -92,8 +92,8 @@ func (n *names) leadsToSecrets(full string) bool {
 	return unix.Stat(full, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// enoughForOne is the number of waiting directories that a goroutine can read in the time that the
-// start of another goroutine takes.
+// enoughForOne is a number of directories. One goroutine reads so many in the time that the start
+// of another goroutine takes.
 const enoughForOne = 4
 
 type subdir struct {
@@ -105,20 +105,21 @@ type subdir struct {
 type scanner struct {
 	names *names
 	top   string
-	depth int // the number of levels below top to read; 0 means all
+	depth int // the number of levels below top that the scan reads; 0 means all
 
 	mu      sync.Mutex
 	wake    *sync.Cond
 	todo    []subdir
 	busy    int
-	workers int // the number of goroutines that may still start; most trees are small and need only one
+	workers int // the number of further goroutines that may start; most trees are small and need none
 	wait    sync.WaitGroup
 	entries int
 	tree    tree
 	err     error
 }
 
-// scan finds the paths below top that need their own mounts.
+// scan finds the paths below top that may need their own mounts. It reads depth levels, or all
+// levels if depth is 0.
 func scan(top string, n *names, depth int) (tree, error) {
 	s := &scanner{names: n, top: top, depth: depth, todo: []subdir{{path: top}}, tree: tree{top: top}}
 	s.wake = sync.NewCond(&s.mu)
@@ -216,7 +217,7 @@ func (s *scanner) directory(dir string, buf []byte) (sub []subdir, found []findi
 	return sub, found, entries, ignoreGone(err)
 }
 
-// ignoreGone returns nil if err means that a file was removed during the scan, and otherwise err.
+// ignoreGone returns err, or nil if err only means that a file was removed during the scan.
 func ignoreGone(err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -272,9 +273,9 @@ func eachEntry(dir string, buf []byte, f func(name string, typ byte, ino uint64)
 	}
 }
 
-// linkTargets returns findings for the targets of symbolic links with secret or protected names, if
-// the targets are in the tree. A finding has the kind of its link, or the kind protected if the link's
-// kind is through. linkTargets stores each link's target in the link's finding.
+// linkTargets returns a finding for the target of each symbolic link in t.found, if the target is in
+// the tree. The finding has the kind of the link, but protected instead of through. linkTargets also
+// stores the target in the finding of the link.
 func (t *tree) linkTargets() []finding {
 	var out []finding
 	for i, f := range t.found {
@@ -301,7 +302,7 @@ func (t *tree) linkTargets() []finding {
 	return out
 }
 
-// otherLinks returns findings for other hard links to the files that the scan found.
+// otherLinks returns findings for the other hard links to secret and protected files.
 func (t *tree) otherLinks() ([]finding, error) {
 	type file struct{ dev, ino uint64 }
 	kinds := map[file]kind{}
@@ -337,7 +338,7 @@ func (t *tree) otherLinks() ([]finding, error) {
 	return out, nil
 }
 
-// within reports whether the clean path p is dir or is below dir.
+// within reports whether the clean path p is the path dir or is below it.
 func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }

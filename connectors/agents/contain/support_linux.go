@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// supportFile is the file that keeps the result of Support.
+// supportFile is the name of the file in which KnownSupport stores the result of Support.
 const supportFile = "containment.json"
 
 // keptSupport is the content of supportFile.
@@ -21,9 +21,10 @@ type keptSupport struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// KnownSupport returns the same as Support, and stores the result in the directory dir, which it
-// makes if necessary. It calls Support again after a change that nod can notice: another boot, user,
-// program, namespace or limit. The stored result may still be outdated, so Run never relies on it.
+// KnownSupport returns the stored result of Support. It calls Support if there is no result, or if
+// the boot, the user, the program, or a namespace or limit has changed. It stores the new result in
+// dir, and creates dir if necessary. Other changes can make the stored result wrong, so Run does not
+// use it.
 func KnownSupport(dir string) (Level, error) {
 	state := machineState()
 	file := filepath.Join(dir, supportFile)
@@ -42,14 +43,14 @@ func KnownSupport(dir string) (Level, error) {
 	if data, err := json.Marshal(kept); err == nil && os.MkdirAll(dir, 0o700) == nil {
 		temporary := file + "." + strconv.Itoa(os.Getpid())
 		if os.WriteFile(temporary, data, 0o600) != nil || os.Rename(temporary, file) != nil {
-			_ = os.Remove(temporary) // without the file, the next call of KnownSupport calls Support again
+			_ = os.Remove(temporary) // remove the temporary file; the next call of KnownSupport then calls Support again
 		}
 	}
 	return level, why
 }
 
-// machineState returns a digest of the settings and limits that determine which level of
-// containment a process of this user can use.
+// machineState returns a digest of the settings and limits on which the level of containment
+// depends.
 func machineState() string {
 	state := []string{strconv.Itoa(os.Geteuid())}
 	for _, file := range []string{

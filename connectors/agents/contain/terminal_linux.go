@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// The command has its own process group, so that a signal to its group does not reach other processes.
-// nod acts for the command as a shell acts for a job. It forwards signals, gives the command the
-// terminal, and stops when the command stops.
+// The command has its own process group, so that a signal to this group does not reach other
+// processes. nod therefore does for the command what a shell does for a job. It forwards signals,
+// makes the command the terminal's foreground job, and stops when the command stops.
 
 // passed are the signals that nod forwards to the command.
 var passed = []os.Signal{
@@ -22,8 +22,8 @@ var passed = []os.Signal{
 
 type signals struct{ c chan os.Signal }
 
-// watchSignals starts to catch signals. It does not catch the signals that this process ignores, as it
-// does under nohup.
+// watchSignals starts to catch signals. It leaves out the signals that this process ignores, for
+// example because of nohup.
 func watchSignals() *signals {
 	s := &signals{c: make(chan os.Signal, 64)}
 	var watch []os.Signal
@@ -33,7 +33,7 @@ func watchSignals() *signals {
 		}
 	}
 	signal.Notify(s.c, watch...)
-	signal.Ignore(syscall.SIGTTOU) // SIGTTOU would stop nod when nod takes the terminal back
+	signal.Ignore(syscall.SIGTTOU) // otherwise SIGTTOU would stop nod in takeTerminalBack
 	return s
 }
 
@@ -42,9 +42,9 @@ func (s *signals) stop() {
 	signal.Reset(syscall.SIGTTOU)
 }
 
-// ownsTerminal reports whether the command may take the terminal. nod must be the foreground job and
-// the only process in its process group, and its input and output must be the terminal. In a pipeline,
-// other programs of the group may use the terminal too.
+// ownsTerminal reports whether nod may make the command the terminal's foreground job. nod must be the
+// foreground job and lead its process group, and its input and output must be the terminal. Otherwise
+// nod may be part of a pipeline, whose other programs use the terminal too.
 func ownsTerminal(s *Spec) bool {
 	group := unix.Getpgrp()
 	for _, f := range []*os.File{s.Stdin, s.Stdout} {
@@ -65,8 +65,8 @@ func (j *job) pass(sig syscall.Signal) {
 	j.send(inner.Message{Kind: inner.Signal, Value: uint32(sig)})
 }
 
-// suspend stops nod because the command has stopped. The shell that waits for nod then shows its
-// prompt. nod continues when it gets SIGCONT.
+// suspend stops nod after the command has stopped, so that nod's shell takes over the terminal.
+// nod continues when it gets SIGCONT.
 func (j *job) suspend() {
 	j.takeTerminalBack()
 	j.stopped = true

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// unmovable returns the directories of a tree that a command must not rename or move, with parents
-// before their children. If the command could rename them, a later command would see a secret:
+// unmovable returns the directories of a tree that a command must not rename or move, parents before
+// children. A renamed directory could show a later command a secret, for two reasons:
 //
-//   - A name on the list of secrets may have several segments, such as .docker/config.json. If the command
-//     renames the directory .docker, the name of the file in it is not on the list.
-//   - A link with a secret name, such as .env, makes the file to which it leads secret. If the command moves
-//     the link or the file, the link leads nowhere.
+//   - The list of secrets contains paths such as .docker/config.json. If the directory .docker has another name,
+//     the path of the file is not on the list.
+//   - A link with a secret name, such as .env, makes the file to which it leads secret. If the link or the file
+//     moves, the link no longer leads to the file.
 func (t *tree) unmovable(secretName func(full string) bool) []string {
 	var dirs []string
 	for _, f := range t.found {
@@ -31,7 +31,7 @@ func (t *tree) unmovable(secretName func(full string) bool) []string {
 	return slices.Compact(dirs)
 }
 
-// above returns the directories between the top of the tree and a path in it.
+// above returns the directories that contain the path p, up to but without the top of the tree.
 func (t *tree) above(p string) (dirs []string) {
 	for dir := filepath.Dir(p); dir != t.top && within(dir, t.top); dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)

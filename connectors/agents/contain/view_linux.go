@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// view is the result of the scans before a command. It contains the scanned trees, the paths to
-// hide or protect, and the command's scratch directory.
+// view is what nod knows before it starts a command: the scanned trees, the paths to hide or
+// protect, and the scratch directory.
 type view struct {
 	spec    *Spec
 	names   names
-	trees   []tree // the writable and readable directories, the project first
+	trees   []tree // the project first, then the other writable and readable directories
 	extra   []finding
 	absent  []string // protected paths that did not exist before the command
 	lock    *os.File // the lock file of the scratch directory, open until the command has ended
@@ -38,7 +38,7 @@ func newView(s *Spec) (*view, error) {
 		v.extra = slices.Concat(v.extra, t.linkTargets(), links)
 		v.trees = append(v.trees, t)
 	}
-	if err := v.addOthers(); err != nil { // after the scans, because a command that starts later has no note yet
+	if err := v.addOthers(); err != nil { // only now, because a command that started during the scans had no note before
 		return nil, err
 	}
 	return v, v.openScratch()
@@ -55,8 +55,8 @@ func (v *view) tops() []string {
 	return tops
 }
 
-// openScratch opens and locks the scratch directory. If another command has locked it, this command
-// keeps its changes in memory, because two overlays must not share a directory.
+// openScratch opens and locks the scratch directory. If another command has locked it, the changes
+// of this command stay in memory, because two overlays must not share a directory.
 func (v *view) openScratch() error {
 	dir := v.spec.Scratch
 	if dir == "" {

@@ -1,15 +1,14 @@
-// Package exec runs a command with the permissions of a session and no others. The Linux kernel
-// enforces the permissions.
+// Package exec runs a command with only the permissions of a session. The Linux kernel enforces them.
 //
-// The process restricts itself and then becomes the command (execve). No other process is
-// restricted, and the command keeps the standard streams, the signals and its own exit code. The
-// command and its children cannot escape the restrictions: sudo does not work, root keeps few
-// capabilities, 32-bit programs do not run, no other open file is passed to the command, and no
-// call can put text into a terminal's input.
+// The process restricts itself and then becomes the command (execve). No other process is restricted.
+// The command keeps the standard streams, the signals and its own exit code. The command and its
+// children cannot escape the restrictions: sudo does not work, root keeps few capabilities, 32-bit
+// programs do not run, the command inherits no other open file, and no call can put text into a
+// terminal's input.
 //
-// Besides the permitted paths, the command may read the paths of readable.System and use
-// SystemDevices. Linux cannot restrict two accesses yet: the command can read the size and dates of
-// any file at a known path, and can change the mode and dates of its user's files.
+// The command may also read the paths of readable.System, and read and write SystemDevices. Linux
+// cannot yet prevent two kinds of access. The command can read the size and dates of any file whose
+// path it knows, and can change the mode and dates of the files of its user.
 package exec
 
 import (
@@ -39,15 +38,14 @@ type Command struct {
 	Env   []string // the whole environment; nil means an empty one
 	Dir   string   // the working directory; "" means this process's own
 	Scope schemas.SessionPermissions
-	// RequireEnforcement makes Run refuse the command if the kernel cannot enforce Scope completely.
-	// If it is false, Run writes a warning to Stderr and runs the command.
+	// RequireEnforcement makes Run refuse the command if the kernel cannot enforce Scope completely. If
+	// RequireEnforcement is false, Run writes a warning to Stderr and then runs the command.
 	RequireEnforcement bool
 	Stderr             io.Writer
 }
 
-// Run replaces this process by the command. It returns only on failure, with an *agents.ExitError.
-// After a failure, the caller must only report the error and exit, because Run may have restricted
-// this process already.
+// Run replaces this process by the command. It returns only if that fails, with an *agents.ExitError.
+// The caller must then report the error and exit, because Run may have restricted this process already.
 func Run(c Command) error {
 	if len(c.Args) == 0 {
 		return refused("there is no command to run")
@@ -70,7 +68,7 @@ func Run(c Command) error {
 		}
 		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", missing)
 	}
-	runtime.LockOSThread() // never unlock, because this thread becomes the command
+	runtime.LockOSThread() // never unlocked, because this thread becomes the command
 	if err := confine(c.Scope, c.Stderr); err != nil {
 		return refused("restrict the command to its permissions: %w", err)
 	}

@@ -138,15 +138,15 @@ func TestSockets(t *testing.T) {
 }
 
 // A command must not put text into the terminal of its caller, because the caller's shell would run
-// that text without restrictions. Standard input is no terminal in this test, but the seccomp
-// filter refuses the call before the kernel looks at the file.
+// that text without restrictions. In this test, standard input is no terminal. That does not matter,
+// because the seccomp filter refuses the call before the kernel looks at the file.
 func TestACommandCannotTypeIntoItsTerminal(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)
 	connected := p.scope()
 	connected.Network = true
 	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
-		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // the third number has TIOCSTI as its low half, because the kernel reads only the low half
+		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // the third number equals TIOCSTI in its low half, the only half that the kernel reads
 			assert.Contains(t, p.tries(scope, "type", request), "operation not permitted", request)
 		}
 		assert.Contains(t, p.tries(scope, "type", "0x5413"), "inappropriate ioctl", "others pass")

@@ -15,7 +15,7 @@ func unenforced(schemas.SessionPermissions) []string {
 
 func confine(schemas.SessionPermissions, io.Writer) error { return nil }
 
-// replaceProcess replaces this process by the program. On Windows it returns an error.
+// replaceProcess replaces this process by a program. On Windows it only returns an error.
 func replaceProcess(program string, args, env []string) error {
 	return syscall.Exec(program, args, env)
 }

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The seccomp filter closes gaps of Landlock. Before version 10 of its ABI, TCP is the only network
-// protocol that Landlock restricts. Before version 9, it does not restrict connections to Unix
-// sockets: through the socket of a container engine or of a session bus (D-Bus), a command could
-// start other commands without restrictions. The filter therefore refuses to create network sockets
-// if the network is not permitted, and Unix sockets if Landlock cannot restrict them. It allows
-// socket pairs, because they connect to no other program.
+// The seccomp filter closes gaps of Landlock. Landlock restricts network protocols other than TCP only
+// since version 10 of its ABI, and connections to Unix sockets only since version 9. Through the Unix
+// socket of a container engine or of a session bus (D-Bus), a command could start other commands
+// without restrictions. If the network is not permitted, the filter therefore refuses new network
+// sockets. If Landlock cannot restrict Unix sockets, it refuses new Unix sockets. Socket pairs are
+// allowed, because they connect to no other program.
 //
 // The filter also prevents the command from putting text into its terminal's input, because the
 // caller's shell would later run that text.
@@ -32,7 +32,7 @@ func auditArch() uint32 {
 	return 0
 }
 
-// canFilter reports whether the kernel supports seccomp filters and auditArch knows the
+// canFilter reports whether the kernel supports seccomp filters, and the filter supports the
 // architecture.
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
@@ -40,9 +40,9 @@ func canFilter() bool {
 	return auditArch() != 0 && errno == 0
 }
 
-// filterCalls restricts this thread, and the program that it later becomes by execve. The program
-// can create only the permitted sockets, and cannot put text into a terminal's input. If canFilter
-// is false, filterCalls does nothing.
+// filterCalls restricts this thread and the program that this thread becomes. The program can create
+// only the permitted sockets, and cannot put text into a terminal's input. If canFilter returns false,
+// filterCalls does nothing.
 func filterCalls(unixAllowed, network bool) error {
 	if !canFilter() {
 		return nil
@@ -59,9 +59,9 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// The kernel gives a filter a struct seccomp_data. These are the offsets in that struct of the
-// system call's number, the architecture, and the low halves of the first two arguments. All
-// architectures that auditArch supports are little-endian.
+// The kernel passes a filter the structure seccomp_data. These are the offsets in it of the system
+// call's number, the architecture, and the low halves of the first two arguments. All architectures
+// that auditArch knows are little-endian.
 const (
 	atNumber  = 0
 	atMachine = 4
@@ -69,8 +69,7 @@ const (
 	atSecond  = 24
 )
 
-// x32 is the bit in a system call's number that marks a call of amd64's second ABI, which is named
-// x32.
+// x32 is a bit in the number of a system call. It marks a call of x32, the second ABI of amd64.
 const x32 = 0x40000000
 
 func callFilter(unixAllowed, network bool) []unix.SockFilter {

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The Landlock ABI versions in which each restriction was added.
+// Each constant is the first version of Landlock's ABI with that restriction.
 const (
 	abiRefer    = 2 // restricts moves of files between directories
 	abiTruncate = 3
@@ -33,7 +33,7 @@ func abi() int {
 	return v
 }
 
-// unenforced describes the accesses that scope forbids and that this kernel cannot prevent.
+// unenforced describes the kinds of access that scope forbids but this kernel cannot prevent.
 func unenforced(scope schemas.SessionPermissions) []string {
 	return enforcementGaps(abi(), canFilter(), scope.Network)
 }
@@ -65,12 +65,12 @@ func enforcementGaps(abi int, filter, network bool) []string {
 	return open
 }
 
-// confine restricts this process to scope, as far as the kernel can. The calling goroutine must be
-// locked to its thread.
+// confine restricts this process to the permissions in scope, as far as the kernel can. The caller must
+// have locked its goroutine to the thread.
 func confine(scope schemas.SessionPermissions, stderr io.Writer) error {
 	version := abi()
-	// Landlock does not restrict files that are already open. All files except the standard streams
-	// are therefore closed when the command starts.
+	// The command must not inherit other open files, because Landlock does not restrict a file that is
+	// open already.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("close other files: %w", err)
 	}
@@ -112,7 +112,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		switch {
 		case !dir:
 			return landlock.RWFiles(at).WithIoctlDev()
-		case version < abiRefer: // on an older kernel, WithRefer would turn off all restrictions
+		case version < abiRefer: // on an older kernel, the option WithRefer would turn off all restrictions
 			return landlock.RWDirs(at).WithIoctlDev()
 		}
 		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()
@@ -145,9 +145,10 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 	return all, nil
 }
 
-// pin opens p. It returns a path that leads to this file even if p is renamed or replaced, and reports
-// whether the file is a directory. If p contains a symbolic link, RESOLVE_NO_SYMLINKS makes pin fail.
-// The permitted paths had no links when nod checked them, so a link may be an attempt to escape.
+// pin opens the path p. It returns another path that always leads to the opened file, even if somebody
+// renames or replaces p, and reports whether the file is a directory. With RESOLVE_NO_SYMLINKS, pin
+// fails if p contains a symbolic link. nod saw no links in the permitted paths when it checked them, so
+// a link may be an attempt to escape.
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {

@@ -22,17 +22,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// These environment variables make this test binary act as another program. With asNod, it acts as a
-// nod that runs a command with Run. With asAct, it acts as the command of that nod.
+// Each of these environment variables makes this test binary act as another program. asNod makes it act
+// as nod, which runs a command with Run. asAct makes it act as that command.
 const (
 	asNod = "NOD_TEST_RUN"         // the Command to run, in JSON
 	asAct = "NOD_TEST_ACT"         // the act that the command tries; see act
-	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, the process that acts as nod finds a kernel without Landlock
+	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, the kernel seems to have no Landlock for the process that acts as nod
 )
 
-// environment returns the environment for processes of the tests, plus the variables in more. It
-// sets GORACE, because each process with the race detector would otherwise sleep for a second
-// before it exits.
+// environment returns the environment for the processes of a test, with the variables in more added. It
+// sets GORACE, because the race detector otherwise makes each process sleep for a second before the
+// process exits.
 func environment(more ...string) []string {
 	return append([]string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}, more...)
 }
@@ -69,7 +69,7 @@ func runNod() int {
 	return e.Code
 }
 
-// withoutLandlock makes Landlock's system calls fail, as on a kernel without Landlock.
+// withoutLandlock makes the system calls of Landlock fail, as on a kernel without Landlock.
 func withoutLandlock() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -89,7 +89,8 @@ func withoutLandlock() {
 	}
 }
 
-// act does one act that a permission may allow or forbid, and returns the act's error.
+// act does the act with the name what, which a permission may allow or forbid. It returns the act's
+// error.
 func act(what string, args []string) error {
 	switch what {
 	case "read":
@@ -174,7 +175,8 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// testDirs contains a working directory for a command, and a directory outside of it.
+// testDirs contains the working directory of a command, and a directory outside of the working
+// directory.
 type testDirs struct {
 	t       *testing.T
 	work    string
@@ -206,7 +208,8 @@ func (p *testDirs) command(scope schemas.SessionPermissions, args ...string) Com
 	return Command{Args: args, Env: environment(), Scope: scope}
 }
 
-// nod returns a process, not started yet, in which this test binary acts as nod and runs c.
+// nod prepares a process in which this test binary acts as nod and runs c. The caller must start the
+// process.
 func (p *testDirs) nod(c Command) *osexec.Cmd {
 	data, err := json.Marshal(struct { // the fields of Command, except Stderr, which JSON cannot encode
 		Args, Env          []string
@@ -221,8 +224,8 @@ func (p *testDirs) nod(c Command) *osexec.Cmd {
 	return cmd
 }
 
-// tries runs an act with the permissions in scope. It returns the error message of the act, or "" if
-// the act succeeded.
+// tries runs an act with the permissions in scope. It returns the act's error message, or "" if the act
+// succeeded.
 func (p *testDirs) tries(scope schemas.SessionPermissions, what string, args ...string) string {
 	c := p.command(scope, append([]string{p.self}, args...)...)
 	c.Env = append(c.Env, asAct+"="+what)

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootCapabilities returns the capabilities that a command keeps if it runs as root. They are for
-// access to permitted files, changes of user id, signals and low ports. With any other capability,
-// such as loading modules or reading other processes, the command could escape its restrictions.
+// rootCapabilities returns the capabilities that a command of root keeps. They serve to access
+// permitted files, to change the user id, to send signals and to use low ports. With any other
+// capability, such as those to load modules or to read other processes, the command could escape its
+// restrictions.
 func rootCapabilities() []int {
 	return []int{
 		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,
@@ -18,9 +19,9 @@ func rootCapabilities() []int {
 	}
 }
 
-// dropCapabilities drops all capabilities except rootCapabilities for the program that replaces this
-// thread. For a user other than root, it only clears the ambient capabilities, and the program
-// inherits no capability.
+// dropCapabilities makes sure that the program that replaces this thread has no capabilities except
+// rootCapabilities. If the user is not root, it only clears the ambient capabilities, because the
+// program then inherits none.
 func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) {

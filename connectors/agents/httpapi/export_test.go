@@ -5,7 +5,7 @@ import "slices"
 // Document returns the OpenAPI document as the server sends it.
 var Document = document
 
-// Routes returns all routes as "METHOD PATH", sorted.
+// Routes returns all routes in the form METHOD PATH, sorted.
 func Routes() []string {
 	all := []string{"POST " + hookPath}
 	for _, r := range (&Server{}).routes() {

@@ -11,17 +11,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxHookBody is the maximum length of a hook's input in bytes. It is far above nod's limit for a request,
-// because the server must still parse an input above nod's limit, and refuse it in the format of its event.
+// maxHookBody is the largest size, in bytes, of a hook's input. It is far above nod's limit for a
+// request, because the server must parse an input that is too large for nod in order to refuse it in the
+// format of its event.
 const maxHookBody = 4 << 20
 
-// ProjectHeader is the HTTP header that holds the full path of the project in which Claude
+// ProjectHeader is the HTTP header with the full path of the project, the directory in which Claude
 // Code was started.
 const ProjectHeader = "Nod-Project"
 
-// hook answers one call of Claude Code's HTTP hook, as the command `nod hook` does. The HTTP status is
-// always 200, because after another status Claude Code would continue as if it had no hook. A caller
-// without a valid token gets status 200 and a refusal.
+// hook answers one call of an HTTP hook of Claude Code, as the command `nod hook` would. The HTTP
+// status is always 200, even if the token is invalid and the answer is a refusal. After any other
+// status, Claude Code would continue as if it had no hook.
 func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	var out bytes.Buffer
 	defer func() {
@@ -44,8 +45,8 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	hook.Run(traced(r.Context(), r), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
 
-// hookCall checks an HTTP request to the hook path. It returns the agent to which the request's token
-// belongs, and the options in the URL.
+// hookCall checks an HTTP request to hookPath. It returns the agent whose token the request has, and
+// the options in the URL.
 func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	var o hook.Options
 	if r.Method != http.MethodPost {
@@ -67,9 +68,9 @@ func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	return agent, o, err
 }
 
-// hookOptions parses the query of a URL, which contains flags of `nod hook`.
+// hookOptions returns the options in the query of a URL. The options are flags of `nod hook`.
 func hookOptions(q url.Values) (o hook.Options, err error) {
-	if q.Has("defer_after") { // deferral needs Claude Code's transcript, which may be on another machine
+	if q.Has("defer_after") { // nod can defer a call only with Claude Code's transcript, which may be on another machine
 		return o, schemas.Errorf(schemas.CodeValidation, "defer_after: only the command nod hook knows whether a run can be repeated; leave it out")
 	}
 	if q.Has("host_timeout") {

@@ -19,19 +19,19 @@ import (
 const hookPath = "/api/v1/hooks/claude-code"
 
 // event returns the body of Claude Code's POST about a call that no rule decides. name is the name of
-// the hook's event.
+// the event.
 func event(name, session string) string {
 	return `{"session_id":"` + session + `","cwd":"/w","hook_event_name":"` + name + `","tool_name":"Bash","tool_input":{"command":"make release"}}`
 }
 
-// The whole response bodies that Claude Code gets.
+// The response bodies that Claude Code gets, in full.
 const (
 	allowed  = `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"command":"make release"}}}}`
 	preAllow = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`
 	own      = `{}` // makes Claude Code show its own prompt
 )
 
-// verdict contains the fields of a hook's response. The event decides which of them are set.
+// verdict contains the fields in a response to a hook. Which of them are set depends on the event.
 type verdict struct{ behavior, permission, decision, reason string }
 
 func (r *rig) verdict(got answer) verdict {
@@ -78,8 +78,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Equal("deny", v.behavior)
 	r.Contains(v.reason, "Ann")
 
-	// The server also answers a call that a rule decides, and an event that nod does not handle.
-	// After a PostToolUse event, the hook of the same call no longer waits.
+	// The server also answers a hook if a rule decides its call, or if nod does not handle its event.
+	// An event PostToolUse ends the wait of the hook for the same call.
 	r.Equal("allow", r.verdict(r.does("POST", hookPath, strings.Replace(event("PreToolUse", "rule"), "make release", "ls", 1))).permission)
 	reply = r.later("POST", hookPath, event("PermissionRequest", "raced"))
 	r.pends("raced")
@@ -89,8 +89,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Empty(r.pending())
 }
 
-// If no approver answers within the host's timeout, the hook denies the call and the request stays
-// pending. A later approval allows the next identical call.
+// If no approver answers within the host's timeout, the hook denies the call, but the request stays
+// pending. If an approver allows the request later, the next identical call runs without a question.
 func TestACallIsDeniedAtItsHostsTimeout(t *testing.T) {
 	r := start(t)
 	v := r.verdict(r.does("POST", hookPath+"?host_timeout=1s", event("PreToolUse", "S")))
@@ -119,8 +119,8 @@ func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 	r.Equal(schemas.Withdrawn, shown.Decision.Outcome)
 }
 
-// If nod is not running, Claude Code shows its own prompt. With on_unavailable=deny, the server
-// refuses the call instead. A hook that waits while nod restarts gets the decision.
+// If nod is not running, Claude Code shows its own prompt or, with on_unavailable=deny, the server
+// refuses the call. A hook whose request is pending while nod restarts still gets the decision.
 func TestWithoutNodAHookLetsItsHostAsk(t *testing.T) {
 	r := start(t)
 	waits := r.later("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S"))
@@ -136,8 +136,8 @@ func TestWithoutNodAHookLetsItsHostAsk(t *testing.T) {
 	r.JSONEq(preAllow, waits().body)
 }
 
-// The server refuses an invalid or unauthorized call in the format of its event. If the event cannot
-// be read, the response blocks the call.
+// If a call is invalid or unauthorized, the server refuses it in the format of its event. If the server
+// cannot read the event, its response blocks the call.
 func TestInvalidHookCallsAreRefused(t *testing.T) {
 	nod := func(o *httpapi.Options) {
 		o.Agents[0].Hook = func(context.Context) (hook.Nod, error) { panic("a fault") }

@@ -1,9 +1,9 @@
 // Package httpapi connects agents over HTTP. An agent sends a request with one POST, waits for the
 // decision with GETs, and withdraws the request with a DELETE. The package also serves Claude Code's
-// HTTP hooks. openapi.json describes each call.
+// HTTP hooks. The file openapi.json describes the whole API.
 //
-// Each caller sends a token, which identifies its agent. If a web page could have made a call, the
-// server refuses the call before it reads the body.
+// Each caller sends a token, by which the server knows its agent. The server refuses every call that
+// may come from a web page, before it reads the body.
 package httpapi
 
 import (
@@ -26,17 +26,19 @@ import (
 // Nod is the interface to nod that the server needs. Each agent has its own Nod. If nod refuses a
 // call, the error is a *schemas.Error.
 type Nod interface {
-	// Submit sends r under its id, which must be new unless r.Rejoin is true. If nod has decided r,
-	// Submit returns the decision. If r is pending, Submit returns a nil decision and a receipt.
+	// Submit sends the request r with its id. The id must be new, unless r.Rejoin is true. If r is
+	// decided, Submit returns the decision. If r is pending, Submit returns a receipt, and nil as the
+	// decision.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits for the decision about a stored request. It waits for the duration wait, or until
-	// nod's first reply if that reply takes longer. It returns nil if the request is still pending.
-	// The error is NOT_FOUND if this agent has no such request.
+	// Await waits for the decision about a stored request. It returns nil if the request is still
+	// pending after the duration wait. If nod's first reply takes longer than that, Await waits for
+	// this reply. The error is NOT_FOUND if this agent has no such request.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
-	// Withdraw withdraws a request and returns the decision: the withdrawal, or an earlier decision.
+	// Withdraw withdraws a request. It returns the request's decision, which is the withdrawal unless
+	// the request was decided before.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)
-	// Notices returns the notices that nod has kept for a session. If there are none, it waits for the
-	// next notices for at most the duration wait.
+	// Notices returns the notices that nod has kept for a session. If nod has none, Notices waits for
+	// the next, for at most the duration wait.
 	Notices(ctx context.Context, sessionID string, wait time.Duration) ([]schemas.Notice, error)
 }
 
@@ -45,7 +47,7 @@ type Agent struct {
 	Name  string
 	Token string // the bearer token in the agent's calls
 	Nod   Nod
-	// Hook connects the agent's hooks to nod; see hook.Connect.
+	// Hook connects a hook of the agent to nod; see hook.Connect.
 	Hook hook.Connect
 }
 
@@ -53,10 +55,10 @@ type Agent struct {
 type Options struct {
 	httpserve.Listen
 	Agents []Agent
-	// Host and User are the machine and the user of this process. If a request from this machine lacks
-	// these fields, the server adds them.
+	// Host and User are the names of this machine and of the user of this process. The server adds them
+	// to a request from this machine if they are missing there.
 	Host, User string
-	// BodyWithin is the time limit for the body of an HTTP request to arrive. 0 means 10 s.
+	// BodyWithin is the time limit for the whole body of an HTTP request to arrive. 0 means 10 s.
 	BodyWithin time.Duration
 	Log        *slog.Logger // nil discards the log
 }
@@ -77,21 +79,21 @@ type agentToken struct {
 	sum [sha256.Size]byte
 }
 
-// The time limits of a call.
+// The time limits of an HTTP request.
 const (
 	headerWithin = 5 * time.Second
 	bodyWithin   = 10 * time.Second // the default of Options.BodyWithin
 	writeWithin  = 30 * time.Second
-	// callWithin is the time limit of a call that does not wait for a person.
+	// callWithin is the time limit for a request that does not wait for a person.
 	callWithin = 15 * time.Second
-	// MaxWait is the longest wait of one GET.
+	// MaxWait is the longest time for which one GET may wait.
 	MaxWait = 10 * time.Minute
 )
 
 var errStopping = schemas.Errorf(schemas.CodeUnavailable, "nod's HTTP API is stopping: ask again")
 
-// Open starts the server and returns when it listens. An error is one line of text. Call Stop to end
-// the server.
+// Open starts a server, and returns as soon as the server listens. The message of an error is one line.
+// The caller must call Stop in the end.
 func Open(o Options) (*Server, error) {
 	doc, err := document()
 	if err != nil {
@@ -121,16 +123,16 @@ func Open(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URL returns the server's address.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Done returns a channel. When the server no longer listens, the channel gets one value: the error, or
-// nil after Stop.
+// Done returns a channel. The channel gets one value when the server no longer listens: nil after Stop,
+// and otherwise the error.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Stop stops listening and ends every open call with a response. It returns when all calls have ended
-// or when ctx ends. Pending requests stay pending, except the requests of hooks. The server withdraws
-// these, because their hosts get a denial.
+// Stop makes the server stop listening, and ends every open call with a response. It returns when all
+// calls have ended or when ctx ends. Requests to nod stay pending, except those of hooks. The server
+// withdraws these, because their hosts get a denial.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop(errStopping)
 	if err := s.http.Shutdown(ctx); err != nil {
@@ -140,7 +142,7 @@ func (s *Server) Stop(ctx context.Context) error {
 }
 
 // agent returns the agent with this token, or nil. It compares hashes in constant time, because the
-// duration of the comparison must reveal nothing about the tokens.
+// duration must reveal nothing about the tokens.
 func (s *Server) agent(token string) (found *Agent) {
 	sum := sha256.Sum256([]byte(token))
 	for _, a := range s.agents {

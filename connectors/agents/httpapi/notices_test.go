@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A call that waits for notices of a session gets the next notice. If no call waits, the next call
-// gets the notice. Each notice comes once, and only to the session's agent.
+// A call that waits for a session's notices gets the next notice. If no call waits, the notice goes to
+// the next call. Each notice goes only once, and only to the session's agent.
 func TestNoticesOfASession(t *testing.T) {
 	r := start(t)
 	const path = "/api/v1/notices?session_id=S"

@@ -21,7 +21,7 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ *Agent) 
 	return nil
 }
 
-// document returns the OpenAPI document with the schemas of nod's messages included.
+// document returns the OpenAPI document. It adds the schemas of nod's messages to the document.
 func document() ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(openapi, &doc); err != nil {
@@ -48,12 +48,12 @@ func document() ([]byte, error) {
 	return schemas.Encode(doc)
 }
 
-// fieldsWithDefaults returns the required fields of a request that a caller may omit, because
+// fieldsWithDefaults returns the names of the required fields that a caller may omit from a request.
 // withDefaults adds them.
 func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
-// rewriteRefs changes the references ("$ref") in v, which is the schema in the file name or a part
-// of this schema. The new references point into the OpenAPI document instead of to schema files.
+// rewriteRefs changes the references ("$ref") in v, which is a schema or a part of one, so that they
+// lead into the OpenAPI document instead of to schema files. name is the name of this schema.
 func rewriteRefs(v any, name string) {
 	switch v := v.(type) {
 	case []any:

@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// checkedTransport sends HTTP requests. It fails if the OpenAPI document does not list the response's
-// status, or if the response does not match the document.
+// checkedTransport sends HTTP requests. It returns an error if a response does not match the OpenAPI
+// document, or has a status that the document does not list.
 type checkedTransport struct{}
 
 func (checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -137,8 +137,8 @@ func (o *openapi) validate(data []byte, steps ...string) error {
 	return nil
 }
 
-// TestMain runs the tests. If all tests ran, they must together receive every response that the OpenAPI
-// document lists.
+// TestMain runs the tests. If it runs all of them, they must together cause every response that the
+// OpenAPI document lists.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	code := m.Run()
@@ -157,7 +157,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The server's routes are the same as the paths in the OpenAPI document.
+// The routes of the server are exactly the paths in the OpenAPI document.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	var described []string
 	for path, methods := range at(document().tree, "paths") {
@@ -183,7 +183,7 @@ func TestTheDocumentIsServedWhole(t *testing.T) {
 		r.refused(r.does("GET", path, "", func(req *http.Request) { req.Host = "evil.example" }), 421, "FORBIDDEN")
 	}
 
-	// The schema in the document accepts request bodies that the server accepts. It rejects a body
+	// The document's schema for requests accepts bodies that the server accepts. It refuses a body
 	// without a title.
 	in := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json", "schema"}
 	r.NoError(document().validate([]byte(deploy("S", "1")), slices.Clone(in)...))
@@ -191,8 +191,8 @@ func TestTheDocumentIsServedWhole(t *testing.T) {
 	r.Error(document().validate([]byte(`{"session_id":"S","kind":"question","action_type":"other","action_details":{}}`), slices.Clone(in)...))
 }
 
-// nod takes each request of the document's examples. Each response of the examples matches its schema,
-// and nod could send it.
+// nod accepts each request among the document's examples. Each response among the examples matches its
+// schema and is one that nod could send.
 func TestTheExamplesOfTheDocument(t *testing.T) {
 	r := start(t)
 	body := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json"}

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scriptedNod is a fake nod whose methods call functions of the test. A method panics if the test has
-// set no function for it.
+// scriptedNod is a fake nod. Each of its methods calls a function that the test has set, and panics if
+// there is none.
 type scriptedNod struct {
 	submit   func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error)
 	await    func(context.Context) (*schemas.Decision, error)
@@ -29,7 +29,7 @@ func (s scriptedNod) Await(ctx context.Context, _, _ string, _ time.Duration) (*
 	return s.await(ctx)
 }
 
-// Notices fails with the error of the function await.
+// Notices returns the error of the function await.
 func (s scriptedNod) Notices(ctx context.Context, _ string, _ time.Duration) ([]schemas.Notice, error) {
 	_, err := s.await(ctx)
 	return nil, err
@@ -39,7 +39,7 @@ func (s scriptedNod) Withdraw(_ context.Context, session, id, _ string) (schemas
 	return s.withdraw(session, id)
 }
 
-// failingNod returns a fake nod whose methods all fail with the error that f returns.
+// failingNod returns a fake nod. All its methods return the error that f returns.
 func failingNod(f func() error) scriptedNod {
 	return scriptedNod{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
@@ -54,7 +54,7 @@ func before(nod httpapi.Nod) func(*httpapi.Options) {
 	return func(o *httpapi.Options) { o.Agents[0].Nod = nod }
 }
 
-// each contains an HTTP call for every route that needs a token. The key is a short name.
+// each contains one HTTP call for every route that needs a token, by a short name.
 var each = map[string]struct{ method, path, body string }{
 	"ask":      {"POST", "/api/v1/requests", deploy("S", "1")},
 	"await":    {"GET", "/api/v1/requests/S.1", ""},
@@ -62,10 +62,10 @@ var each = map[string]struct{ method, path, body string }{
 	"notices":  {"GET", "/api/v1/notices?session_id=S", ""},
 }
 
-// The server refuses calls without a valid token, and calls that a web page could make. These calls
+// The server refuses calls without a valid token, and calls that may come from a web page. These calls
 // do not reach nod.
 func TestCallsWithoutATokenOrFromAWebPageAreRefused(t *testing.T) {
-	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so a call that reached nod would panic
+	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so that a call which reaches nod panics
 	for name, c := range map[string]struct {
 		change func(*http.Request)
 		status int
@@ -164,7 +164,7 @@ func TestInvalidRequestBodiesAreRefused(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // leave 400 bytes for fields that the API adds, such as the agent's name
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // leave 400 bytes for the fields that the server adds, such as the agent's name
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -179,7 +179,7 @@ func TestErrorCodesHaveTheirHTTPStatus(t *testing.T) {
 			r := fake(t, before(failingNod(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
 				if code == "CONFLICT" && what != "ask" && what != "await" || code == "NOT_FOUND" && what == "notices" {
-					continue // nod never refuses this call with this code, so the OpenAPI document does not list the code
+					continue // the document does not list this code for this call, because nod never returns it
 				}
 				r.Equal("because", r.refused(r.does(call.method, call.path, call.body), status, code), what)
 			}
@@ -191,7 +191,7 @@ func TestErrorCodesHaveTheirHTTPStatus(t *testing.T) {
 
 func TestAPanicAllowsNothing(t *testing.T) {
 	r := fake(t, before(failingNod(func() error { panic("a fault") })))
-	for range 2 { // after a panic the server must serve the next request
+	for range 2 { // the server must still serve the next request after a panic
 		for what, call := range each {
 			r.NotContains(r.refused(r.does(call.method, call.path, call.body), 500, "INTERNAL_ERROR"), "a fault", what)
 		}
@@ -206,8 +206,9 @@ func TestWithoutALogItIsDiscarded(t *testing.T) {
 	r.refused(r.does("POST", "/api/v1/requests", deploy("S", "1")), 500, "INTERNAL_ERROR")
 }
 
-// After an error, nod may have stored the request. If the API made the request's id, the API
-// withdraws the request. If the caller chose the id, the caller can send the request again.
+// After an error, nod may have stored the request. If the server made the request's id, the server
+// withdraws the request. If the caller chose the id, the request stays, and the caller can send the
+// request again.
 func TestAFailedRequestIsWithdrawnIfTheAPIMadeItsID(t *testing.T) {
 	var asked, withdrawn []string
 	nod := failingNod(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
@@ -226,8 +227,8 @@ func TestAFailedRequestIsWithdrawnIfTheAPIMadeItsID(t *testing.T) {
 	r.Equal(asked[1:], withdrawn)
 }
 
-// If the API made a request's id and the caller leaves before nod has replied, the API withdraws the
-// request.
+// If the server made the request's id and the caller is gone before nod has replied, the server
+// withdraws the request.
 func TestARequestIsWithdrawnIfItsCallerLeavesEarly(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
 	nod := scriptedNod{

@@ -46,35 +46,37 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	return nil
 }
 
-// traced returns a context in which requests belong to the trace that the caller's headers name.
+// traced returns a context with the trace that the caller's headers name. Requests with this context
+// belong to the trace.
 func traced(ctx context.Context, r *http.Request) context.Context {
 	return traces.Continue(ctx, r.Header.Get(traces.ParentField), r.Header.Get(traces.StateField))
 }
 
-// withCallTimeout returns a context for a call that does not wait for a person. It ends after
+// withCallTimeout returns the context of a call that does not wait for a person. The context ends after
 // callWithin.
 func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), callWithin)
 }
 
-// withdrawUnseen withdraws a request that nod may have stored although Submit failed. The caller cannot
-// withdraw the request, because this process made the request's id and has not told the caller.
+// withdrawUnseen withdraws a request after Submit has failed, because nod may have stored the request.
+// The caller cannot withdraw the request, because this process made the request's id and has not told
+// the caller.
 func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
 	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // if the withdrawal fails, the request ends at its deadline
 }
 
-// request parses a body. It sets fields that the body omits: a new id, the time, the agent's name, the
-// caller's machine and, for a caller on this machine, the user of this process.
+// request decodes the body of an HTTP request. It adds missing fields: a new id, the time, the agent's
+// name, the caller's machine and, if the caller is on this machine, the user of this process.
 func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Request, error) {
 	var request schemas.Request
 	whole, named := withDefaults(body)
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// If the caller chose the id, the caller may have sent this request before. An id that withDefaults
-	// made is new.
+	// If the caller chose the id, this request may be a repetition. If withDefaults made the id, it is
+	// new.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name
@@ -89,13 +91,13 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	return request, nil
 }
 
-// withDefaults adds the fields of fieldsWithDefaults that body omits, and reports whether body had a
-// pending_id. It keeps all bytes of body, so that Decode can still refuse ambiguous JSON, such as a
-// duplicate field.
+// withDefaults adds the missing fields among fieldsWithDefaults to body, and reports whether body
+// contained a pending_id. It keeps all bytes of body, so that Decode can still refuse ambiguous JSON,
+// such as a duplicate field.
 func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, false // return the body unchanged; schemas.Decode refuses it and returns the reason
+		return body, false // schemas.Decode refuses this body and returns the reason
 	}
 	var missing []string
 	for name, value := range map[string]string{
@@ -118,8 +120,8 @@ func withDefaults(body []byte) (whole []byte, named bool) {
 }
 
 // clientHost returns the name of the caller's machine, and reports whether the caller runs on this
-// machine. Another machine's name is its IP address. Behind a proxy, the name is "elsewhere", because the
-// caller's machine is unknown.
+// machine. The name of another machine is its IP address. Behind a proxy, the name is always
+// "elsewhere", because the server cannot know the caller's machine.
 func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
 	switch {
@@ -132,7 +134,7 @@ func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 }
 
 // await replies with 200 and the decision about a request. If the request is still pending after the
-// caller's wait, it replies with 204.
+// time in the parameter wait of the URL, await replies with 204.
 func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	session, id, err := requestKey(r)
 	if err != nil {
@@ -188,8 +190,8 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	return nil
 }
 
-// notices replies with a session's notices, which nod then forgets. If no notice comes within the
-// caller's wait, it replies with 204.
+// notices replies with the kept notices of a session. nod then forgets them. If there is no notice
+// within the time in the parameter wait of the URL, the reply is 204.
 func (s *Server) notices(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	session := r.URL.Query().Get("session_id")
 	if !schemas.ValidID(session) {
@@ -213,8 +215,8 @@ func (s *Server) notices(w http.ResponseWriter, r *http.Request, agent *Agent) e
 	return nil
 }
 
-// requestKey returns the ids of the session and the request in a URL. The URL ends in
-// /ID?session_id=SESSION or, as in the Location header, in /SESSION.ID.
+// requestKey returns the ids of the session and the request from a URL. The URL ends in
+// /ID?session_id=SESSION or, like the header Location of a reply, in /SESSION.ID.
 func requestKey(r *http.Request) (session, id string, err error) {
 	session, id = r.URL.Query().Get("session_id"), r.PathValue("id")
 	if both, rest, ok := strings.Cut(id, "."); ok && session == "" {

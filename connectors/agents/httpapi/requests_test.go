@@ -103,7 +103,8 @@ func TestAnIDIsForOneRequest(t *testing.T) {
 	r.Len(r.pending(), 1)
 }
 
-// If an agent names another agent's request, it gets the same error as for an unknown request.
+// An agent that names a request of another agent gets the same error as for a request that does not
+// exist.
 func TestAnotherAgentsRequestIsNotFound(t *testing.T) {
 	r := start(t)
 	r.asks(deploy("S", "1"))
@@ -117,7 +118,7 @@ func TestAnotherAgentsRequestIsNotFound(t *testing.T) {
 	r.Equal("local", r.pending()[0].Agent)
 }
 
-// If a caller leaves while it waits for a decision, the request stays pending.
+// If a caller is gone while it waits for a decision, the request stays pending.
 func TestACallerThatIsGoneLeavesTheRequestOpen(t *testing.T) {
 	r := start(t)
 	q := r.asks(deploy("S", "1"))

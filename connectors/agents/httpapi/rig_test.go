@@ -27,18 +27,19 @@ const (
 	adaToken   = "the-token-of-ada"
 )
 
-// waitAtMost is how long a test polls for a condition, and tick is the interval between two polls.
+// waitAtMost is the longest time for which a test waits for something to happen. During that time, it
+// looks at intervals of tick.
 const (
 	waitAtMost = time.Minute
 	tick       = 20 * time.Millisecond
 )
 
-// settings lets Ann answer at the terminal. Its rules allow one tool and deny another.
+// settings let Ann answer at the terminal. One rule allows a tool, and another denies a tool.
 const settings = `{"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
 	"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`
 
-// rig is a whole nod with its HTTP API, in the test's process. The test acts as the agents and as Ann,
-// the approver.
+// rig contains a whole nod and its HTTP API, both in the test's process. The test acts as the agents
+// and as Ann, the approver.
 type rig struct {
 	*require.Assertions
 	t     *testing.T
@@ -88,7 +89,7 @@ func (r *rig) open(o httpapi.Options) {
 	})
 }
 
-// fake starts the API without a nod, for one agent named local. The function change alters the
+// fake starts an API without a real nod, for one agent named local. The function change can change the
 // options, for example the agent's Nod.
 func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	t.Helper()
@@ -104,7 +105,7 @@ func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	return r
 }
 
-// up starts nod with the data in r.dir, which an earlier nod may have left there.
+// up starts nod in the directory r.dir, which may contain the data of an earlier nod.
 func (r *rig) up() {
 	r.t.Helper()
 	var err error
@@ -150,8 +151,8 @@ type answer struct {
 	body   string
 }
 
-// does makes an HTTP call with the token of the agent named local. The function change may replace the
-// token.
+// does makes an HTTP call with the token of the agent named local. The function change can change the
+// call, for example its token.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	got, err := r.tries(r.ctx, method, path, body, change...)
@@ -184,7 +185,7 @@ func header(name, value string) func(*http.Request) {
 
 func asAda(r *http.Request) { r.Header.Set("Authorization", "Bearer "+adaToken) }
 
-// later starts an HTTP call. It returns a function that waits for the response.
+// later starts an HTTP call. It returns a function that waits for the response to this call.
 func (r *rig) later(method, path, body string, change ...func(*http.Request)) func() answer {
 	got := make(chan answer, 1)
 	go func() {
@@ -206,13 +207,13 @@ func (r *rig) later(method, path, body string, change ...func(*http.Request)) fu
 	}
 }
 
-// deploy returns a request that no rule decides. No other request is identical to it.
+// deploy returns a request that no rule decides and that is identical to no other request.
 func deploy(session, id string) string {
 	return `{"session_id":"` + session + `","pending_id":"` + id + `","kind":"tool_call","title":"Use Deploy","tool_name":"Deploy",` +
 		`"action_type":"other","action_details":{"to":"production","for":"` + id + `"}}`
 }
 
-// asks sends a request, checks that it becomes pending, and returns the receipt.
+// asks sends a request and returns its receipt. It fails the test unless the request is pending.
 func (r *rig) asks(body string) schemas.Receipt {
 	r.t.Helper()
 	got := r.does("POST", "/api/v1/requests", body)
@@ -223,7 +224,7 @@ func (r *rig) asks(body string) schemas.Receipt {
 	return receipt
 }
 
-// decision returns the decision in a response. It fails the test unless the status is 200.
+// decision returns the decision in a response. It fails the test if the status is not 200.
 func (r *rig) decision(got answer) schemas.Decision {
 	r.t.Helper()
 	r.Equal(http.StatusOK, got.status, got.body)
@@ -232,8 +233,8 @@ func (r *rig) decision(got answer) schemas.Decision {
 	return d
 }
 
-// refused checks that a response is an error with this status and code, and that its message is one
-// line. It returns the message.
+// refused checks that a response is an error with this status and code, and that the error's message is
+// one line. It returns the message.
 func (r *rig) refused(got answer, status int, code schemas.Code) string {
 	r.t.Helper()
 	r.Equal(status, got.status, got.body)
@@ -244,7 +245,7 @@ func (r *rig) refused(got answer, status int, code schemas.Code) string {
 	return e.Message
 }
 
-// says makes Ann answer the request with receipt q by this option.
+// says makes Ann choose an option as her answer to the request whose receipt is q.
 func (r *rig) says(q schemas.Receipt, option string) {
 	r.t.Helper()
 	_, err := r.desk.Answer(r.ctx, schemas.Answer{
@@ -260,7 +261,7 @@ func (r *rig) pending() []schemas.Prompt {
 	return all
 }
 
-// pends waits until a session has exactly one pending request, and returns its prompt.
+// pends waits until a session has exactly one pending request, and returns the request's prompt.
 func (r *rig) pends(session string) (p schemas.Prompt) {
 	r.t.Helper()
 	r.Eventually(func() bool {

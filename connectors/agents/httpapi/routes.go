@@ -19,7 +19,7 @@ type route struct {
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }
 
-// routes returns all endpoints except hookPath, which refuses calls in a different format.
+// routes returns all routes except hookPath, which has its own format for refusals.
 func (s *Server) routes() []route {
 	return []route{
 		{"POST", "/api/v1/requests", false, s.ask},
@@ -47,8 +47,8 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// call serves one HTTP request. It refuses requests that a web page sends, checks the token, and
-// calls the route. It replies even if the route returns an error or panics.
+// call serves one HTTP request. It refuses a request that may come from a web page, checks the token,
+// and calls route.serve. It also replies if route.serve returns an error or panics.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -72,7 +72,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	}
 }
 
-// refusal is an error with an HTTP status. This status replaces the usual status for the error's code.
+// refusal is an error that has its own HTTP status instead of the usual status for its code.
 type refusal struct {
 	status int
 	error
@@ -80,8 +80,8 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// refuseWebPage returns an error if a web page may have sent the request. Such a request has an
-// Origin or Sec-Fetch-Site header of a page, or its host name is not a name of this server (see
+// refuseWebPage returns an error if a request may come from a web page. Such a request has an Origin
+// header, or a Sec-Fetch-Site header other than none, or it names a host that is not this server (see
 // httpserve.Address.Answers).
 func (s *Server) refuseWebPage(r *http.Request) error {
 	site := r.Header.Get("Sec-Fetch-Site")
@@ -94,8 +94,8 @@ func (s *Server) refuseWebPage(r *http.Request) error {
 	return nil
 }
 
-// authenticate returns the agent with the request's bearer token. If the token is missing or unknown,
-// the error has the code UNAUTHORIZED.
+// authenticate returns the agent whose bearer token the request has. If the token is missing or
+// unknown, the code of the error is UNAUTHORIZED.
 func (s *Server) authenticate(r *http.Request) (*Agent, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	agent := s.agent(strings.TrimSpace(token))
@@ -106,8 +106,8 @@ func (s *Server) authenticate(r *http.Request) (*Agent, error) {
 }
 
 // readJSON returns the body of r. It returns an error if the body is longer than limit bytes or does
-// not arrive within BodyWithin. It accepts only the content type application/json, because a form in a
-// web page cannot send that type.
+// not arrive within BodyWithin. The only accepted content type is application/json, because a form in a
+// web page cannot send it.
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, refusal{http.StatusUnsupportedMediaType, schemas.Errorf(schemas.CodeBadRequest, "the Content-Type must be application/json")}
@@ -124,10 +124,10 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) (
 	case err != nil:
 		return nil, refusal{http.StatusRequestTimeout, schemas.Errorf(schemas.CodeBadRequest, "the body did not arrive whole in time")}
 	}
-	return body, conn.SetReadDeadline(time.Time{}) // clear the read deadline, because the caller may wait long for a decision
+	return body, conn.SetReadDeadline(time.Time{}) // remove the deadline, because the caller may now wait long for a decision
 }
 
-// refuse replies with err as a nod error in JSON. The HTTP status follows from the error's code.
+// refuse replies with err as an error of nod in JSON. The HTTP status depends on the error's code.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
 	var own *schemas.Error
 	if !errors.As(err, &own) {
@@ -174,7 +174,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 }
 
 func send(w http.ResponseWriter, status int, data []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // if the deadline is not set, a slow client may keep the connection for longer
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // if this fails, a slow client may keep the connection for longer
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")

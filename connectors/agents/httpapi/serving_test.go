@@ -89,7 +89,7 @@ func TestListenRefusesUnsafeAddresses(t *testing.T) {
 	require.ErrorContains(t, err, "--listen", "another port would not be the one that agents are told")
 }
 
-// The server does not take a request that comes through a proxy on this machine for a request from
+// If a request comes through a proxy on this machine, the server does not treat it as a request from
 // this machine.
 func TestProxiedCallerIsNotLocal(t *testing.T) {
 	asked := make(chan schemas.Request, 1)

@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askAndReply asks nod about permission p and replies to OpenCode with the decision. It returns when p
-// has an answer, from nod or from OpenCode's user. After an error, OpenCode's own prompt stays open.
+// askAndReply asks nod about the permission p and sends the decision to OpenCode. It returns when p has
+// an answer, either from nod or from OpenCode's user. If it returns an error, OpenCode's own prompt
+// stays open.
 func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	r, over, err := f.readRequest(ctx, p)
 	if err != nil || over {
@@ -35,12 +36,13 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 		return err
 	}
 	_, err = f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
-	f.leave(ctx, r) // after the reply, because the withdrawal takes some seconds if nod is gone
+	f.leave(ctx, r) // the withdrawal comes last, because it takes some seconds if nod is gone
 	return err
 }
 
-// rejected waits until OpenCode reports how a permission ended, and reports whether the end was a
-// rejection. After repliedWithin it returns false, because the call may run.
+// rejected waits until OpenCode reports the answer to a permission, and reports whether the answer was
+// a rejection. If OpenCode reports nothing within repliedWithin, rejected returns false, because the
+// call may run.
 func (f *follower) rejected(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -50,10 +52,10 @@ func (f *follower) rejected(ctx context.Context) bool {
 	}
 }
 
-// readRequest reads from OpenCode the tool call to which the permission p belongs, and returns the
-// request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx ends.
-// It waits up to storedWithin for a call that OpenCode has not stored yet. over is true if there is nothing
-// to ask nod, because the call has ended or cannot be read.
+// readRequest reads the tool call of the permission p from OpenCode, and makes it a request for nod. It
+// retries until OpenCode replies or reports a permanent error, or until ctx ends. If OpenCode has not
+// stored the call yet, readRequest waits up to storedWithin. over is true if nod need not be asked,
+// because the call has ended or OpenCode does not let nod read it.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
@@ -76,9 +78,9 @@ func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Re
 	return r, false, err
 }
 
-// decide asks nod and waits for the decision. It retries while nod is unavailable, unless
-// DenyUnavailable is true. If the same request was withdrawn when an earlier `nod opencode` ended,
-// decide sends a new request and changes r.PendingID.
+// decide asks nod and waits for the decision. While nod is unavailable, it tries again, unless
+// DenyUnavailable is true. If the end of an earlier `nod opencode` withdrew the same request, decide
+// sends the request again with a new r.PendingID.
 func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	warned := false
 	err = retry(ctx, func() (bool, error) {
@@ -92,7 +94,7 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 	return d, err
 }
 
-// ask asks nod. Until ask returns, Options.Waits has a record of this process.
+// ask asks nod. While it waits, Options.Waits contains a record of this process.
 func (f *follower) ask(ctx context.Context, r *schemas.Request) (schemas.Decision, error) {
 	defer f.opts.Waits.Register(r, func(err error) {
 		f.opts.Log.Warn("if this program is killed, a request stays open until its deadline", "request", r.PendingID, "error", err)
@@ -100,15 +102,15 @@ func (f *follower) ask(ctx context.Context, r *schemas.Request) (schemas.Decisio
 	return f.nod.Ask(ctx, *r)
 }
 
-// refused reports whether nod refused the request, so that a retry would also fail.
+// refused reports whether nod refused the request, so that it would also refuse the same request again.
 func refused(err error) bool {
 	var own *schemas.Error
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal
 }
 
-// leave withdraws r with ctx's cause as the reason. It works even if ctx has ended. If r is already
-// decided, the decision stays. If nod allowed the call and OpenCode rejected it, the record says that
-// the call never ran. If nod is unavailable, r ends at its deadline.
+// leave withdraws r. The reason is the cause for which ctx has ended. If r is decided already, the
+// decision stays. If OpenCode rejected a call that nod allowed, r's record says that the call never
+// ran. If nod is unavailable, r ends at its deadline.
 func (f *follower) leave(ctx context.Context, r *schemas.Request) {
 	why, end := "the agent no longer waits", f.nod.Withdraw
 	if c := context.Cause(ctx); c != nil {
@@ -124,8 +126,8 @@ func (f *follower) leave(ctx context.Context, r *schemas.Request) {
 	}
 }
 
-// answer converts decision d about r to OpenCode's format, with a message for the agent. The result is
-// a rejection unless d allows r without edits.
+// answer converts the decision d about r to an answer for OpenCode and a message for the agent. The
+// answer is a rejection, unless d allows r without edits.
 func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	heard := agents.DescribeDecision(r, &d)
 	switch {
@@ -139,9 +141,9 @@ func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	return once, ""
 }
 
-// reply sends the answer to OpenCode. It retries until OpenCode accepts the answer or reports a
-// permanent error, or until ctx ends. took reports whether OpenCode has accepted the answer. If p
-// already has another answer, took is false and err is nil.
+// reply sends the answer to the permission p to OpenCode. It retries until OpenCode accepts the answer
+// or reports a permanent error, or until ctx ends. took reports whether OpenCode has accepted the
+// answer. If p already has another answer, took is false and err is nil.
 func (f *follower) reply(ctx context.Context, p permission, says reply, message string) (took bool, err error) {
 	err = retry(ctx, func() (bool, error) {
 		err := f.host.reply(ctx, p, says, message)

@@ -10,9 +10,9 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxEvent is the largest size of an event in bytes. It is far above the size of OpenCode's events.
-// A larger event ends the connection. The next connection reads the list of pending permissions, so
-// no permission is lost.
+// maxEvent is the largest size of an event in bytes, far above the size of OpenCode's events. After a
+// larger event, the connector reconnects to OpenCode. It loses no permission, because each new
+// connection reads the list of pending permissions.
 const maxEvent = 16 << 20
 
 type event struct {
@@ -20,8 +20,8 @@ type event struct {
 	Properties json.RawMessage `json:"properties"`
 }
 
-// readEvents calls handle for each event until the stream ends. It then returns an error, never nil.
-// It skips data that is no event of OpenCode.
+// readEvents calls the function handle for each event until the stream ends, and then returns an error,
+// never nil. It skips data that is no event of OpenCode.
 func readEvents(stream io.Reader, handle func(event)) error {
 	for got, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
@@ -35,7 +35,7 @@ func readEvents(stream io.Reader, handle func(event)) error {
 	return errors.New("OpenCode closed its event stream")
 }
 
-// references contains the ids in an event. OpenCode before 1.1 uses other fields than later versions.
+// references contains the ids in an event. The names of some fields differ in OpenCode before 1.1.
 type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`
@@ -49,7 +49,7 @@ type references struct {
 
 func (e event) references() references {
 	var a references
-	_ = json.Unmarshal(e.Properties, &a) // a missing id stays empty and matches no permission
+	_ = json.Unmarshal(e.Properties, &a) // if the id is missing, "" matches no permission
 	return a
 }
 

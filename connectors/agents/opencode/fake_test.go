@@ -21,12 +21,12 @@ import (
 const waitAtMost = 30 * time.Second
 
 // fakeOpenCode is a fake OpenCode server. It refuses unknown calls, and a second answer to the same
-// permission. It sends its events in pieces, mixed with comments and other events.
+// permission. It sends each event in several pieces, and comments and other events between its events.
 type fakeOpenCode struct {
 	t        *testing.T
 	password string
-	dir      string // the project directory that each call must contain; may be empty
-	old      bool   // act like OpenCode before 1.1, which cannot list permissions and has another format of replies
+	dir      string // each call must name this project directory; may be empty
+	old      bool   // act like OpenCode before 1.1, which cannot list permissions and expects replies in another format
 	noList   bool   // refuse to list permissions, as OpenCode 1.18 does while a webfetch is pending
 
 	mu        sync.Mutex
@@ -36,9 +36,9 @@ type fakeOpenCode struct {
 	replies   []string         // the replies so far, each as "id reply message"; a prompt is "prompt session text"
 	messages  []map[string]any // the messages of each session, as OpenCode lists them
 	streams   map[chan string]bool
-	unstored  int // number of reads of a message that do not show its call's input yet
-	failReply int // how many of the next replies to permissions the server refuses with status 503
-	tooLate   int // number of replies to permissions that were not pending
+	unstored  int // how many reads of a message return its call without the call's input
+	failReply int // how many of the next replies the server refuses with status 503
+	tooLate   int // how many replies came to permissions that were not pending
 
 	down atomic.Bool // abort every new HTTP request
 }
@@ -49,7 +49,7 @@ func newFake(t *testing.T) *fakeOpenCode {
 	return &fakeOpenCode{t: t, pending: map[string]map[string]any{}, calls: map[string]part{}, parents: map[string]string{}, streams: map[chan string]bool{}}
 }
 
-// start serves the fake until the test ends, and returns its URL.
+// start runs the fake server until the test ends, and returns its URL.
 func (f *fakeOpenCode) start() string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event", f.events)
@@ -81,7 +81,7 @@ func (f *fakeOpenCode) start() string {
 	return srv.URL
 }
 
-// events streams the events in pieces of random size.
+// events sends the events in pieces of random size.
 func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	said := make(chan string, 1000)
 	f.mu.Lock()
@@ -91,7 +91,7 @@ func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	write := func(text string) {
 		for len(text) > 0 {
 			n := min(len(text), 1+rand.N(40))
-			_, _ = w.Write([]byte(text[:n])) // after an error, the context of r ends
+			_, _ = w.Write([]byte(text[:n])) // after an error, r's context ends
 			w.(http.Flusher).Flush()
 			text = text[n:]
 		}
@@ -124,7 +124,7 @@ func (f *fakeOpenCode) raw(text string) {
 	}
 }
 
-// hangUp closes every event stream in the middle of an event.
+// hangUp closes all event streams in the middle of an event.
 func (f *fakeOpenCode) hangUp() {
 	f.raw("data: {\"type\":\"permission.asked\",\"prop")
 	f.mu.Lock()
@@ -143,7 +143,8 @@ func permits(id, name, message string) map[string]any {
 	}
 }
 
-// asks adds a pending permission and sends its event twice, after another event.
+// asks adds a pending permission. It sends the permission's event twice, after an event about something
+// else.
 func (f *fakeOpenCode) asks(p map[string]any) {
 	f.waits(p)
 	kind := "permission.asked"
@@ -162,21 +163,21 @@ func (f *fakeOpenCode) waits(p map[string]any) {
 	f.pending[p["id"].(string)] = p
 }
 
-// runs makes p the tool call of a message.
+// runs stores p's tool call in a message.
 func (f *fakeOpenCode) runs(message string, p part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls[message] = p
 }
 
-// answers removes a pending permission and sends the event, as OpenCode does after an answer in its
+// answers removes a pending permission and sends the event that OpenCode sends after an answer at its
 // own prompt.
 func (f *fakeOpenCode) answers(id string) {
 	f.forgets(id)
 	f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": id, "permissionID": id, "reply": "once"})
 }
 
-// forgets removes a pending permission without an event.
+// forgets removes a pending permission without sending an event.
 func (f *fakeOpenCode) forgets(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,7 +209,7 @@ func (f *fakeOpenCode) session(w http.ResponseWriter, r *http.Request) {
 	f.json(w, map[string]any{"id": id, "parentID": f.parents[id], "directory": "/p", "title": "Title of " + id})
 }
 
-// writes adds a message of the agent with this text.
+// writes adds a message with this text, as if the agent had written it.
 func (f *fakeOpenCode) writes(id, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -292,7 +293,7 @@ func (f *fakeOpenCode) json(w http.ResponseWriter, v any) {
 	assert.NoError(f.t, json.NewEncoder(w).Encode(v))
 }
 
-// replied waits for the next reply to a permission.
+// replied waits for the connector's next reply to a permission.
 func (f *fakeOpenCode) replied() (next string) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
@@ -307,7 +308,7 @@ func (f *fakeOpenCode) replied() (next string) {
 	return next
 }
 
-// nothingReplied fails the test if another reply has arrived.
+// nothingReplied fails the test if the connector has sent another reply.
 func (f *fakeOpenCode) nothingReplied() {
 	f.t.Helper()
 	f.mu.Lock()

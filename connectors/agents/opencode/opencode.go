@@ -1,7 +1,7 @@
 // Package opencode connects OpenCode to nod. It reads the events of an OpenCode server. For each
-// permission prompt of OpenCode, it sends nod a request, and replies to OpenCode with nod's decision.
-// OpenCode's own prompt is open at the same time. The first answer counts. After an answer in one place,
-// the prompt in the other place closes.
+// permission for which OpenCode prompts its user, it sends nod a request, and replies to OpenCode with
+// nod's decision. OpenCode's user can answer at the same time. The first answer counts, and the other
+// prompt closes.
 package opencode
 
 import (
@@ -16,37 +16,38 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// Options name the OpenCode server and say how to handle its permissions.
+// Options name the OpenCode server and determine how the connector handles its permissions.
 type Options struct {
-	// Agent is the agent's name in requests. Empty means "OpenCode". Kilo has the same server.
+	// Agent is the agent's name in requests. Empty means "OpenCode". Kilo, which has the same server,
+	// needs another name.
 	Agent string
 	URL   string // the address of the server; empty means DefaultURL
-	// Directory is the directory of the project, because a server may have several projects. Empty means
-	// the directory in which the server was started.
+	// Directory is the project's directory. The connector needs it if a server has several projects.
+	// Empty means the directory in which the server was started.
 	Directory string
-	// Username and Password are the login for a server with a password. An empty Username means
+	// Username and Password are the login for a server that has a password. An empty Username means
 	// "opencode".
 	Username, Password string
-	// DenyUnavailable makes the connector reject a permission if nod is unavailable. Without
-	// DenyUnavailable, the connector sends OpenCode no reply, so that OpenCode's own prompt stays open,
-	// and tries nod again.
+	// DenyUnavailable makes the connector reject a permission if nod is unavailable. If it is false,
+	// the connector sends no reply and tries nod again, and OpenCode's own prompt stays open.
 	DenyUnavailable bool
-	// Turns makes the connector tell people that a turn of the agent is over, and send a person's reply to
-	// OpenCode as the session's next prompt.
+	// Turns makes the connector ask people for the agent's next prompt when a turn is over. It sends
+	// their reply to OpenCode.
 	Turns bool
 	// Waits records that this process waits for a decision or a reply.
 	Waits agents.Waits
-	// Claim claims the reply to a question about a turn for this process, because several processes may follow
-	// one server. The process calls done when it has sent the reply. If another process has the claim, Claim
-	// returns ErrClaimTaken or ErrClaimLost. If Claim is nil, this process sends each reply.
+	// Claim claims a person's reply about a turn for this process, because several processes may follow
+	// one server and only one may send the reply. This process calls done after it has sent the reply.
+	// If another process has the claim, Claim returns ErrClaimTaken or ErrClaimLost. If Claim is nil,
+	// this process sends every reply.
 	Claim      func(ctx context.Context, sessionID, pendingID string) (done func(), err error)
-	Host, User string // the names of the machine and its user, shown to people
-	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws its requests. 0
-	// means 30 s.
+	Host, User string // the names of this machine and its user, which people see
+	// GoneAfter is the time for which OpenCode may be unreachable until the connector withdraws its
+	// requests. 0 means 30 s.
 	GoneAfter time.Duration
 	// Connected is called after each successful connection to OpenCode. It may be nil.
 	Connected func()
-	Log       *slog.Logger // gets failures, never the content of a request; nil discards them
+	Log       *slog.Logger // the log of failures, without the content of requests; nil discards it
 }
 
 // DefaultURL is the address of `opencode serve --port 4096`.
@@ -54,13 +55,13 @@ const DefaultURL = "http://127.0.0.1:4096"
 
 const (
 	goneAfter      = 30 * time.Second
-	silentFor      = time.Minute // a connection without an event for this time is lost, because OpenCode sends a heartbeat every 10 s
+	silentFor      = time.Minute // a connection without an event for this time is dead, because OpenCode sends a heartbeat every 10 s
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
-	// storedWithin is the longest wait for the input of a call that the server has not stored yet.
+	// storedWithin is the longest time to wait until OpenCode has stored a call's input.
 	storedWithin = time.Second
-	// repliedWithin is the longest wait for the event about the end of a permission.
+	// repliedWithin is the longest time to wait until OpenCode reports the answer to a permission.
 	repliedWithin = 5 * time.Second
 )
 
@@ -75,9 +76,9 @@ var (
 	errSilent   = errors.New("the agent sent no heartbeat for a minute")
 )
 
-// Run handles the permissions of an OpenCode server until ctx ends. It then withdraws all pending
-// requests. It continues after a restart of nod or OpenCode. It replies with an allow only if nod
-// allowed exactly that call. It returns an error only if the options are invalid.
+// Run handles the permissions of an OpenCode server until ctx ends, and then withdraws all pending
+// requests. It survives a restart of nod or OpenCode. It allows a permission only if nod allowed
+// exactly the call that needs the permission. It returns an error only if the options are invalid.
 func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
 	o.Agent = cmp.Or(o.Agent, "OpenCode")
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
@@ -88,8 +89,8 @@ func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
 	if err != nil {
 		return err
 	}
-	// The contexts of the permissions must not end with ctx. endAll ends them with a cause, which
-	// becomes the reason of the withdrawal.
+	// The contexts of the permissions must not end with ctx. Only endAll ends them, with a cause that
+	// becomes the reason of the withdrawals.
 	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}, turns: map[string]*turnQuestion{}, failures: map[string]string{}}
 	f.run(ctx)
 	f.endAll(errStopped)
@@ -107,8 +108,8 @@ type follower struct {
 	mu    sync.Mutex
 	open  map[string]*openPermission // permissions without an answer, by OpenCode's id
 	turns map[string]*turnQuestion   // unanswered questions for a next prompt, by session
-	// failures contains the sessions whose turn is not over, each with the error of its turn, or with ""
-	// if there is none. Only the reader of the events uses failures.
+	// failures contains each session whose turn is not over, with the error of this turn or with "".
+	// Only the goroutine that reads the events uses failures.
 	failures map[string]string
 }
 
@@ -142,8 +143,9 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow uses one connection until it fails. It opens the event stream before it reads the list of pending
-// permissions, because it would otherwise miss a permission that OpenCode adds in between.
+// follow opens one connection to OpenCode and uses it until it fails. It opens the event stream before
+// it reads the list of pending permissions, because it could otherwise miss a permission that OpenCode
+// adds between the two.
 func (f *follower) follow(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -153,7 +155,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // the error does not matter, because the follower reads nothing more from the stream
+	defer func() { _ = stream.Close() }() // the error does not matter, because nobody reads the stream any more
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
@@ -175,9 +177,9 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp compares OpenCode's list of pending permissions with f.open. It sends nod a request for each
-// new permission, and withdraws the requests for permissions that are no longer pending. If OpenCode
-// cannot list its permissions, catchUp changes nothing.
+// catchUp reads OpenCode's list of pending permissions. It sends nod a request for each permission that
+// is not in f.open, and withdraws the requests for permissions that are not in the list. If OpenCode
+// cannot list its permissions, catchUp does nothing.
 func (f *follower) catchUp(ctx context.Context) error {
 	pending, known, err := f.host.pending(ctx)
 	if err != nil || !known {
@@ -222,7 +224,7 @@ func (f *follower) handle(e event) {
 	}
 }
 
-// begin sends nod a request about p, unless begin has sent this request before.
+// begin sends nod a request about the permission p, unless p is in f.open already.
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,8 +245,8 @@ func (f *follower) begin(p permission) {
 	})
 }
 
-// endMatching withdraws the requests for the open permissions for which match returns true. why is the
-// reason for the withdrawals.
+// endMatching withdraws the requests about all open permissions for which the function match returns
+// true. why becomes the reason of the withdrawals.
 func (f *follower) endMatching(why error, match func(permission) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -264,8 +266,9 @@ func (f *follower) endAll(why error) {
 	}
 }
 
-// retry calls do until it succeeds or returns again = false. The pause between two calls doubles each
-// time. If ctx ends, the error wraps ctx's cause and the last error of do.
+// retry calls the function do until do succeeds or returns again = false. The pause between two calls
+// doubles each time, up to retryMax. If ctx ends, the error wraps both the cause of ctx and the last
+// error of do.
 func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		again, err := do()

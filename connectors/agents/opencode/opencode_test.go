@@ -18,7 +18,8 @@ import (
 
 var release = part{"bash", "running", `{"command":"make release","description":"Releases"}`}
 
-// A call whose input is stored after its permission is shown with its input, so that rules apply.
+// OpenCode may ask for a permission before it stores the call's input. The connector waits for the
+// input, so that rules apply.
 func TestACallIsStoredAfterItsPermission(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -94,8 +95,9 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// If nod cannot know which call would run, it asks a person. A rule about a known tool does not allow
-// a tool with the same name from an MCP server. No rule allows a call whose input is unusable.
+// If nod cannot know which call would run, it asks a person. A rule about one of OpenCode's own tools
+// does not allow a tool of an MCP server with the same name. No rule allows a call whose input is
+// unusable.
 func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -129,7 +131,8 @@ func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	}
 }
 
-// When the agent no longer waits for a permission, the connector withdraws its request with a reason.
+// When the agent no longer waits for a permission, the connector withdraws the request and gives a
+// reason.
 func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	about := map[string]any{"sessionID": "ses_1"}
@@ -165,7 +168,7 @@ func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	}
 }
 
-// If OpenCode refuses a late reply, the connector still replies to the next permission.
+// If OpenCode refuses a reply that comes too late, the connector still replies to the next permission.
 func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -182,7 +185,7 @@ func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
 	assert.Equal(t, "per_2 once", f.replied())
 }
 
-// If a reply to OpenCode fails, the connector sends it again.
+// If the connector cannot send a reply to OpenCode, it tries again.
 func TestAFailedReplyIsRepeated(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -196,8 +199,8 @@ func TestAFailedReplyIsRepeated(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// When the connector connects to OpenCode, it sends nod requests for the permissions that are already
-// pending, except for calls that have ended.
+// When the connector connects to OpenCode, it sends nod requests about the permissions that are pending
+// already, except if their calls have ended.
 func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -217,8 +220,8 @@ func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// If OpenCode cannot list its pending permissions and sends broken events, the connector still sends nod
-// requests for the permissions in valid events.
+// If OpenCode cannot list its pending permissions, the connector still sends nod requests about the
+// permissions in events. It skips broken events.
 func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -261,7 +264,7 @@ func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 }
 
 // When `nod opencode` stops, it withdraws its requests. When it starts again, it sends new requests
-// for the permissions that OpenCode still lists as pending.
+// about the permissions that are still in OpenCode's list.
 func TestStoppingWithdraws(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -280,8 +283,8 @@ func TestStoppingWithdraws(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// The request for a call by a sub-agent belongs to the root session. The sub-agent's session is its
-// task.
+// The request for a call of a sub-agent belongs to the root session, and names the sub-agent's session
+// as its task.
 func TestASubagentAsksInItsSession(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -296,7 +299,7 @@ func TestASubagentAsksInItsSession(t *testing.T) {
 	assert.Equal(t, []string{"ses_parent", "ses_1", "Title of ses_parent"}, []string{p.SessionID, p.Request.TaskID, p.Request.SessionLabel})
 }
 
-// If nod refuses a request, the connector rejects the permission and passes on nod's message.
+// If nod refuses a request, the connector rejects the permission with nod's message.
 func TestAPermissionThatNodRefusesIsRejected(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -315,7 +318,7 @@ func TestInvalidAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// The connector ends its connection if the server is not OpenCode or replies with a redirect.
+// The connector closes the connection if the server is not OpenCode, or replies with a redirect.
 func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
@@ -352,9 +355,9 @@ func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
 	}
 }
 
-// OpenCode may reject a call that nod has just allowed, because it rejects a session's open calls after a
-// denial. The connector then tells nod that the call never runs. If OpenCode's user allowed the call, the
-// connector tells nod nothing.
+// After a denial, OpenCode rejects the other open calls of the session, even if nod has just allowed
+// one. The connector then tells nod that this call never runs. If OpenCode's user allowed the call, the
+// connector does not tell nod so.
 func TestAnAllowThatOpenCodeDropsIsReported(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]int32{"reject": 1, "once": 0} {
@@ -375,7 +378,7 @@ func TestAnAllowThatOpenCodeDropsIsReported(t *testing.T) {
 			f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": "per_1", "reply": reply})
 			f.runs("msg_2", release)
 			f.asks(permits("per_2", "bash", "msg_2"))
-			r.asked() // when this prompt arrives, the connector has read the event permission.replied
+			r.asked() // the connector reads the event permission.replied before it sends this prompt
 			r.says(nodtest.Deny("no"))
 			f.replied()
 			r.stop()

@@ -14,15 +14,15 @@ type permission struct {
 	Patterns  []string // patterns of the calls that the answer "once" allows
 	Always    []string // patterns of the calls that the answer "always" allows until OpenCode is closed
 	Metadata  json.RawMessage
-	MessageID string // together with CallID, the id of the tool call that needs the permission; may be empty
+	MessageID string // with CallID, identifies the tool call that needs the permission; may be empty
 	CallID    string
 	// Old is true if the permission has the format of OpenCode before 1.1. The reply must then have
-	// the older format too.
+	// that format too.
 	Old bool
 }
 
-// wirePermission is a permission as OpenCode sends it, in an event or in a list. The second group of
-// fields is the format since OpenCode 1.1, the third group the older format.
+// wirePermission is a permission as OpenCode sends it. OpenCode since 1.1 uses the second group of
+// fields, and older versions use the third group.
 type wirePermission struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"sessionID"`
@@ -66,7 +66,8 @@ func (s wirePermission) permission(old bool) (permission, error) {
 	return p, nil
 }
 
-// texts parses a JSON string or an array of strings. It returns nil for any other value.
+// texts returns the string, or the strings of the array, in raw. It returns nil for any other JSON
+// value.
 func texts(raw json.RawMessage) []string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil && one != "" {
@@ -82,7 +83,7 @@ func texts(raw json.RawMessage) []string {
 // reply is an answer in OpenCode's format.
 type reply string
 
-// OpenCode's answers.
+// The answers that OpenCode knows.
 const (
 	once   reply = "once"
 	always reply = "always"

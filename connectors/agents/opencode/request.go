@@ -15,15 +15,15 @@ import (
 
 const alwaysOption = "opencode_always"
 
-// The connector offers an option for OpenCode's "always" only if the option's name can be shown in
-// full. The tool and the patterns may have at most these numbers of characters.
+// The connector offers an option for OpenCode's answer "always" only if a prompt can show the option's
+// whole name. These are the largest numbers of characters of the tool and of the patterns in this name.
 const (
 	maxAlwaysTool     = 40
 	maxAlwaysPatterns = 100
 )
 
-// actions gives the action types of OpenCode's own tools. nod treats any other tool as a tool of an
-// MCP server, so that no rule about OpenCode's own tools matches it.
+// actions contains the action type of each of OpenCode's own tools. Any other tool counts as a tool of
+// an MCP server, so that no rule about OpenCode's own tools covers it.
 var actions = map[string]schemas.ActionType{
 	"bash": schemas.ActionCommand,
 	"edit": schemas.ActionFileWrite, "write": schemas.ActionFileWrite, "multiedit": schemas.ActionFileWrite,
@@ -34,7 +34,7 @@ var actions = map[string]schemas.ActionType{
 	"todowrite": schemas.ActionOther, "todoread": schemas.ActionOther,
 }
 
-// request returns the request for p. The same p always gets the same ids, so that `nod opencode`
+// request returns the request for p. Its ids are always the same for the same p, so that `nod opencode`
 // waits for the same request again after a crash.
 func (f *follower) request(p permission, c call, own, root session) (*schemas.Request, error) {
 	r := &schemas.Request{
@@ -58,8 +58,8 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 		r.Title = title(p, r.ActionType)
 		return r, nil
 	}
-	// If the input of the call is unknown, the request contains OpenCode's own description of the
-	// permission. No rule matches the fields of this description, so nod asks a person.
+	// If the connector does not know the call's input, the request contains OpenCode's own description
+	// of the permission. No rule matches this description, so nod asks a person.
 	r.ToolName, r.ActionType, r.Title = p.Name, schemas.ActionOther, title(p, schemas.ActionOther)
 	shown := map[string]any{"permission": p.Name, "patterns": p.Patterns, "directory of the session": own.Directory}
 	if len(p.Metadata) > 0 {
@@ -72,10 +72,10 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	return r, nil
 }
 
-// actionOf returns the action type of the tool named tool, for which OpenCode asks the permission named
-// permission. An MCP server or a plugin may have a tool with the name of one of OpenCode's own tools, but
-// with another permission. For such a tool, actionOf returns ActionMCPTool, so that no rule about
-// OpenCode's own tool covers the call.
+// actionOf returns the action type of a tool for which OpenCode asks the given permission. A tool of an
+// MCP server or a plugin may have the name of one of OpenCode's own tools, but it needs another
+// permission. For such a tool, actionOf returns ActionMCPTool, so that no rule about OpenCode's own tool
+// covers the call.
 func actionOf(tool, permission string) schemas.ActionType {
 	a, known := actions[tool]
 	own := tool
@@ -108,8 +108,8 @@ func title(p permission, a schemas.ActionType) string {
 	return "Tool Use Approval"
 }
 
-// alwaysName returns the name of the option for OpenCode's "always". ok is false if p offers no
-// "always", or if the name is unprintable or too long to show in full.
+// alwaysName returns the name of the option for OpenCode's answer "always". ok is false if p does not
+// offer "always", or if the name is unprintable or too long for a prompt.
 func alwaysName(p permission) (name string, ok bool) {
 	covers := strings.Join(p.Always, ", ")
 	odd := strings.ContainsFunc(covers, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -119,8 +119,8 @@ func alwaysName(p permission) (name string, ok bool) {
 	return fmt.Sprintf("Always allow %s: %s (OpenCode remembers it until it is closed; nod cannot revoke it)", p.Name, covers), true
 }
 
-// withCwd adds the session's directory to a tool's input, as a last field "cwd". It keeps all other
-// bytes. ok is false if the input is not an object or already has a "cwd".
+// withCwd adds a last field "cwd" with the session's directory to the input of a tool. It keeps all
+// other bytes. ok is false if the input is not an object, or has a field "cwd" already.
 func withCwd(input json.RawMessage, cwd string) (json.RawMessage, bool) {
 	input = bytes.TrimSpace(input)
 	var fields map[string]json.RawMessage

@@ -25,14 +25,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rig is a fake OpenCode, a whole nod with an approver, and the tested connector between them.
+// rig contains a fake OpenCode, a whole nod with an approver, and the tested connector between the two.
 type rig struct {
 	*fakeOpenCode
 	nod       *nod.Client
 	prompts   chan schemas.Prompt
 	answers   chan nodtest.Answer
-	abandoned atomic.Int32 // calls of Abandon
-	missing   atomic.Bool  // calls to nod fail as if nod were not running
+	abandoned atomic.Int32 // the calls of Abandon
+	missing   atomic.Bool  // calls to nod fail, as if nod were not running
 	log       testlog.Buffer
 	stop      func()
 	options   opencode.Options
@@ -56,8 +56,8 @@ func newRig(t *testing.T, f *fakeOpenCode) *rig {
 	return r
 }
 
-// run starts the connector and waits until it is connected to the fake OpenCode. r.stop ends the
-// connector, and so does the end of the test.
+// run starts the connector and waits until it is connected to the fake OpenCode. The connector runs
+// until r.stop or the end of the test.
 func (r *rig) run() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -79,7 +79,7 @@ func (r *rig) run() {
 	}
 }
 
-// asked waits for the next prompt that nod shows a person.
+// asked waits for the next prompt that nod shows to the approver.
 func (r *rig) asked() schemas.Prompt {
 	r.t.Helper()
 	select {
@@ -93,7 +93,7 @@ func (r *rig) asked() schemas.Prompt {
 
 func (r *rig) says(a nodtest.Answer) { r.answers <- a }
 
-// ended waits until p is withdrawn, and returns the reason for the withdrawal.
+// ended waits until the request of the prompt p is withdrawn, and returns the reason of the withdrawal.
 func (r *rig) ended(p schemas.Prompt) string {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
@@ -106,8 +106,8 @@ func (r *rig) ended(p schemas.Prompt) string {
 	return d.Message
 }
 
-// testAsker is the Asker of the connector. It calls the rig's nod. While r.missing is true, it fails
-// like the Asker of `nod opencode` without nod.
+// testAsker is the connector's interface to the rig's nod. If r.missing is true, its calls fail as they
+// do without a running nod.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

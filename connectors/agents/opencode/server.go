@@ -19,8 +19,8 @@ import (
 
 const (
 	callWithin  = 15 * time.Second
-	maxResponse = 32 << 20 // in bytes; large, because a message may contain the output of its tools
-	maxParents  = 16       // the largest depth of nested sessions
+	maxResponse = 32 << 20 // in bytes; large, because a message may contain the output of tools
+	maxParents  = 16       // how many levels deep a session may be nested
 )
 
 type server struct {
@@ -43,14 +43,14 @@ func newServer(o Options) (*server, error) {
 // displayURL returns the server's address without a password, for logs.
 func (s *server) displayURL() string { return s.base.Redacted() }
 
-// status is an HTTP status other than 200 and 204, as an error.
+// status is an error: an HTTP status other than 200 and 204.
 type status int
 
 func (s status) Error() string {
 	return fmt.Sprintf("OpenCode answered %d %s", int(s), http.StatusText(int(s)))
 }
 
-// permanent reports whether a retry would fail with the same status.
+// permanent reports whether the same call would fail with the same status again.
 func (s status) permanent() bool {
 	return s >= 400 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
 }
@@ -125,8 +125,8 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// pending returns the permissions for which OpenCode waits. known is false if OpenCode cannot list
-// them. Versions before 1.1 have no list, and version 1.18 fails to list while a webfetch is pending.
+// pending returns the permissions that OpenCode lists as pending. known is false if OpenCode cannot
+// list them. OpenCode before 1.1 has no list, and OpenCode 1.18 has none while a webfetch is pending.
 func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
 	var list []wirePermission
 	err = s.get(ctx, &list, "permission")
@@ -154,16 +154,16 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// finished reports whether the call has ended. The call's permission then needs no answer, even if
-// OpenCode still lists the permission as pending.
+// finished reports whether the call has ended. Its permission then needs no answer, even if OpenCode
+// still lists the permission as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
 // stored reports whether the server has stored the input of the call. Kilo sometimes asks for a permission
 // before it stores the input.
 func (c call) stored() bool { return c.Tool != "" && c.Status != "pending" }
 
-// call asks OpenCode for the tool call that needs the permission p. The result is empty if p has no call id, or if
-// p's message does not contain the call.
+// call asks OpenCode for the tool call that needs the permission p. The result is empty if p has no
+// call id, or if the message of p does not contain the call.
 func (s *server) call(ctx context.Context, p permission) (call, error) {
 	if p.MessageID == "" || p.CallID == "" {
 		return call{}, nil
@@ -197,8 +197,8 @@ type session struct {
 	Title     string `json:"title"`
 }
 
-// sessions reads the session with this id and its root session from OpenCode. The two sessions differ only
-// if the session is that of a sub-agent. sessions fails if the session is nested deeper than maxParents.
+// sessions reads a session and its root session from OpenCode. The two are the same unless the session
+// belongs to a sub-agent. sessions fails if the session is nested deeper than maxParents.
 func (s *server) sessions(ctx context.Context, id string) (own, root session, err error) {
 	for range maxParents {
 		var at session
@@ -216,7 +216,8 @@ func (s *server) sessions(ctx context.Context, id string) (own, root session, er
 	return own, root, errors.New("read the session: it is nested too deeply")
 }
 
-// reply sends the answer r to p. If p already has an answer, the error is status 404.
+// reply sends r as the answer to the permission p. If p has an answer already, the error is the status
+// 404.
 func (s *server) reply(ctx context.Context, p permission, r reply, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

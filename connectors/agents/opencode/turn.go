@@ -15,15 +15,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// turnQuestion is a question to people for the next prompt of a session whose turn is over.
+// turnQuestion asks people for the next prompt of a session whose turn is over.
 type turnQuestion struct {
 	session, failure string // failure is why the turn failed, or ""
 	end              context.CancelCauseFunc
 	last             string // the id of the session's last message, or "" before the message is read; guarded by follower.mu
 }
 
-// maxTurns is the largest number of open questions for a next prompt. If there are as many, the connector
-// does not ask about another turn.
+// maxTurns is the largest number of open questions about turns. Above it, the connector does not ask
+// about another turn.
 const maxTurns = 50
 
 // turnEvent is an event about a session's turn.
@@ -39,12 +39,12 @@ type turnEvent struct {
 	} `json:"error"`
 }
 
-// aborted is the error of a turn that its user has stopped.
+// aborted is the name of the error after which a turn ends because its user has stopped it.
 const aborted = "MessageAbortedError"
 
 // turnOver asks people for the next prompt of a session whose turn is over. If the user has stopped the
-// turn, turnOver asks nobody, because the user is at the agent. OpenCode may report the end of a turn
-// twice.
+// turn, turnOver asks nobody, because the user is at the agent. The second report of the same end has
+// no effect, because OpenCode may report an end twice.
 func (f *follower) turnOver(session string) {
 	failure, working := f.failures[session]
 	delete(f.failures, session)
@@ -78,7 +78,7 @@ func (f *follower) beginTurn(session, failure string) {
 	})
 }
 
-// endTurn ends the session's question for its next prompt, if there is one.
+// endTurn ends the session's open question about its turn, if there is one.
 func (f *follower) endTurn(session string, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,8 +87,8 @@ func (f *follower) endTurn(session string, why error) {
 	}
 }
 
-// catchUpTurns ends the questions of sessions that went on while the connector was disconnected from
-// OpenCode.
+// catchUpTurns ends the questions about the turns of sessions that have continued while the connector
+// was not connected to OpenCode.
 func (f *follower) catchUpTurns(ctx context.Context) error {
 	f.mu.Lock()
 	was := map[string]string{}
@@ -114,17 +114,17 @@ func (f *follower) catchUpTurns(ctx context.Context) error {
 func (f *follower) takeTurn(q *turnQuestion) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.turns[q.session] == q { // if the session has another question, its next turn is already over, so keep that question
+	if f.turns[q.session] == q { // if another question has replaced q, a later turn is over too, and that question stays
 		delete(f.turns, q.session)
 	}
 }
 
-// followTurn handles an event about a session's turn. When a session works again, followTurn ends its
-// question for the next prompt.
+// followTurn handles an event about a turn. If the event says that a session works again, followTurn
+// ends the session's open question.
 func (f *follower) followTurn(e event) {
 	var t turnEvent
 	if json.Unmarshal(e.Properties, &t) != nil {
-		return // another version of OpenCode may report turns in another format
+		return // another version of OpenCode may use another format
 	}
 	session := e.references().session()
 	switch {
@@ -146,11 +146,11 @@ func (f *follower) followTurn(e event) {
 	}
 }
 
-// askForPrompt asks people for the next prompt of q's session, and sends a reply to OpenCode. If the
-// session has a new message, it does not send the reply.
+// askForPrompt asks people for the next prompt of q's session, and sends their reply to OpenCode. It
+// does not send the reply if the session has got another message.
 func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 	own, root, err := f.host.sessions(ctx, q.session)
-	if err != nil || own.ID != root.ID { // an agent, not a person, prompts a sub-agent's session
+	if err != nil || own.ID != root.ID { // the next prompt of a sub-agent comes from another agent, not from a person
 		return err
 	}
 	last, err := f.host.lastMessage(ctx, q.session)
@@ -184,7 +184,7 @@ func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 		defer done()
 		err = f.sendReply(ctx, q, last, prompt)
 	} else if now, failure := f.host.lastMessage(ctx, q.session); failure == nil && now.id != last.id {
-		return nil // the process that was killed had sent the reply
+		return nil // the process that was killed had already sent the reply
 	}
 	if err != nil {
 		f.opts.Log.Warn("a reply did not reach the agent", "request", r.PendingID, "error", err)
@@ -195,12 +195,12 @@ func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 	return nil
 }
 
-// maxRounds is how often this process asks the question about one turn if other processes withdraw it.
+// maxRounds is how often this process asks about one turn, if other processes withdraw the question.
 const maxRounds = 8
 
-// askOnce asks the question about a turn. All processes that follow the session use the same id for this
-// question. When one of these processes ends, it withdraws the question. askOnce then asks again if the
-// session has no new message.
+// askOnce asks people about the end of a turn. All processes that follow the session share one question,
+// because they use the same id. A process withdraws the question when it ends. askOnce then asks again,
+// unless the session has got another message.
 func (f *follower) askOnce(ctx context.Context, q *turnQuestion, r *schemas.Request, last message) (d schemas.Decision, err error) {
 	for round := range maxRounds {
 		r.PendingID = agents.TurnID(r.SessionID, last.id, round)
@@ -223,16 +223,16 @@ func (f *follower) askTurn(ctx context.Context, r *schemas.Request) (schemas.Dec
 	return d, err
 }
 
-// The errors of Options.Claim.
+// The errors that Options.Claim may return.
 var (
 	// ErrClaimTaken means that another process has handled the reply.
 	ErrClaimTaken = errors.New("another process has handled the reply")
-	// ErrClaimLost means that another process was killed while it sent the reply. Claim returns ErrClaimLost to
-	// one process, which tells people.
+	// ErrClaimLost means that another process was killed while it sent the reply. Only one process gets
+	// this error, and tells people.
 	ErrClaimLost = errors.New("the process that was to send the reply was killed; the agent may not have it")
 )
 
-// claim claims the reply to a question for this process.
+// claim claims the reply to the request r for this process.
 func (f *follower) claim(ctx context.Context, r *schemas.Request) (done func(), err error) {
 	if f.opts.Claim == nil {
 		return func() {}, nil
@@ -240,14 +240,14 @@ func (f *follower) claim(ctx context.Context, r *schemas.Request) (done func(), 
 	return f.opts.Claim(ctx, r.SessionID, r.PendingID)
 }
 
-// sendReply sends a person's reply to q's session. It returns an error if the session has a message after
-// last, or if q was ended.
+// sendReply sends a person's reply to the session of q. It returns an error if the session has a message
+// after the message last, or if q has ended.
 func (f *follower) sendReply(ctx context.Context, q *turnQuestion, last message, prompt string) error {
 	now, err := f.host.lastMessage(ctx, q.session)
 	if err != nil {
 		return err
 	}
-	f.takeTurn(q) // take q first, because the prompt makes the session work again, which would end q and so this call
+	f.takeTurn(q) // remove q before sending, because the prompt makes the session work again, which would end q and this call
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -259,7 +259,8 @@ func (f *follower) sendReply(ctx context.Context, q *turnQuestion, last message,
 	return f.host.prompt(context.WithoutCancel(ctx), q.session, last, prompt)
 }
 
-// message is a message of a session. agent is the mode in which OpenCode works, such as build or plan.
+// message is a message of a session. Its field agent is the mode in which OpenCode works, such as build
+// or plan.
 type message struct {
 	id, text, agent string
 	model           *model
@@ -270,8 +271,7 @@ type model struct {
 	ModelID    string `json:"modelID"`
 }
 
-// lastMessage returns a session's last message with its texts. The message is empty if the session has
-// none.
+// lastMessage returns the last message of a session, or an empty message if there is none.
 func (s *server) lastMessage(ctx context.Context, session string) (last message, err error) {
 	var all []struct {
 		Info struct {
@@ -307,8 +307,8 @@ func (s *server) lastMessage(ctx context.Context, session string) (last message,
 	return last, nil
 }
 
-// prompt sends a session its next prompt, with the agent and the model of the message last. Without them,
-// OpenCode would leave a mode such as plan.
+// prompt sends a session its next prompt. It also sends the agent and the model of the last message,
+// because OpenCode would otherwise leave a mode such as plan.
 func (s *server) prompt(ctx context.Context, session string, last message, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

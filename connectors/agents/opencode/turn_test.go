@@ -16,7 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// turnRig is a rig whose connector asks people when a turn is over. The agent has written "All done".
+// turnRig is a rig whose connector asks people about the end of a turn. The agent's last message is
+// "All done".
 func turnRig(t *testing.T) *rig {
 	f := newFake(t)
 	f.writes("msg_1", "All done")
@@ -26,7 +27,7 @@ func turnRig(t *testing.T) *rig {
 	return r
 }
 
-// claims returns a Claim for several connectors.
+// claims returns a function for Options.Claim that several connectors share.
 func claims() func(ctx context.Context, session, id string) (func(), error) {
 	var taken sync.Map
 	return func(_ context.Context, session, id string) (func(), error) {
@@ -37,7 +38,7 @@ func claims() func(ctx context.Context, session, id string) (func(), error) {
 	}
 }
 
-// second starts a second connector, as a second process does. stop ends this connector.
+// second starts a second connector, which stands for a second process. The function stop ends it.
 func (r *rig) second() (stop func()) {
 	r.t.Helper()
 	other := &rig{fakeOpenCode: r.fakeOpenCode, nod: r.nod, options: r.options, stop: func() {}}
@@ -45,8 +46,8 @@ func (r *rig) second() (stop func()) {
 	return other.stop
 }
 
-// Two connectors that follow one server ask one question about a turn, and send one reply. If one
-// connector ends and withdraws the question, the other connector asks again.
+// Two connectors that follow one server ask one question about a turn, and only one of them sends the
+// reply. If one connector ends and withdraws the question, the other asks it again.
 func TestTwoConnectorsAskOnce(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -72,8 +73,8 @@ func TestTwoConnectorsAskOnce(t *testing.T) {
 	r.nothingReplied()
 }
 
-// If the process that was to send a reply was killed, people read that it may not have reached the agent,
-// and nobody sends it again.
+// If a process is killed while it sends a reply, people read that the reply may not have reached the
+// agent. No process sends the reply again.
 func TestAReplyOfAKilledProcessIsReported(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -89,8 +90,8 @@ func TestAReplyOfAKilledProcessIsReported(t *testing.T) {
 	r.nothingReplied()
 }
 
-// idle makes a session work and then end its turn, which OpenCode reports twice. failure is the error of
-// the turn, or nil.
+// idle makes a session work and then end its turn. As OpenCode does, it reports the end twice. failure
+// is the turn's error, or nil.
 func (f *fakeOpenCode) idle(session string, failure ...map[string]any) {
 	f.busy(session)
 	for _, e := range failure {
@@ -111,7 +112,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	f := newFake(t)
 	f.writes("msg_1", "All done")
 	r := newRig(t, f)
-	ended := make(chan struct{}, 3) // a value for each question whose answer has arrived
+	ended := make(chan struct{}, 3) // gets a value for each question whose answer has arrived
 	r.options.Turns, r.options.Claim = true, claims()
 	r.options.Waits = func(string, string) (func(), error) { return func() { ended <- struct{}{} }, nil }
 	r.run()
@@ -123,7 +124,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
 	assert.Equal(t, "prompt ses_1 now the tests", r.replied())
 	<-ended
-	r.idle("ses_1") // the session has no new message, so the connector asks nobody
+	r.idle("ses_1") // the session has had no new message, so the connector asks nobody
 	r.nothingReplied()
 
 	r.writes("msg_2", "Done again")
@@ -137,8 +138,8 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	r.nothingReplied()
 }
 
-// The question about a failed turn contains the reason. The connector asks nobody about a turn that the
-// user has stopped, or about the turn of a sub-agent.
+// The question about a failed turn contains the reason of the failure. The connector does not ask about
+// a turn that the user has stopped, nor about a turn of a sub-agent.
 func TestAFailedTurn(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -154,8 +155,8 @@ func TestAFailedTurn(t *testing.T) {
 	assert.Equal(t, "ses_1", p.SessionID)
 }
 
-// If a session goes on without the reply, its question ends. The connector does not send a reply that
-// comes too late.
+// If a session continues without the reply, the question about its turn ends. The connector does not
+// send a late reply.
 func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -174,7 +175,8 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	r.nothingReplied()
 }
 
-// While the connector waits for a decision or a reply, Options.Waits has a record of its process.
+// While the connector waits for a decision or for a reply about a turn, Options.Waits contains a record
+// of its process.
 func TestARequestEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -201,7 +203,7 @@ func TestARequestEndsWithItsProcess(t *testing.T) {
 	assert.Empty(t, <-waits)
 }
 
-// The connector asks nobody about turns if Options.Turns is not set.
+// The connector does not ask about turns if Options.Turns is false.
 func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -213,7 +215,8 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	assert.Equal(t, schemas.KindToolCall, r.asked().Request.Kind)
 }
 
-// If a session goes on while the connector cannot reach OpenCode, the session's question ends too.
+// If a session continues while the connector cannot reach OpenCode, the question about its turn still
+// ends.
 func TestATurnThatGoesOnUnheardEndsTheQuestion(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -224,8 +227,8 @@ func TestATurnThatGoesOnUnheardEndsTheQuestion(t *testing.T) {
 	assert.Equal(t, "the agent has its next prompt", r.ended(p))
 }
 
-// The connector asks people about a limited number of turns at a time. It also asks about a session with a
-// long title.
+// The number of open questions about turns is limited. A long title of a session does not prevent the
+// question.
 func TestManyTurns(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)

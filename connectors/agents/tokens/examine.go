@@ -12,8 +12,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// Examine reads the description and the keys of every issuer. The result has an entry for each: nil if its
-// tokens can be checked.
+// Examine reads the description and the keys of every issuer. The result has one entry for each issuer.
+// The entry is nil if the service can check the issuer's tokens, and otherwise the reason why it cannot.
 func (s *Service) Examine(ctx context.Context) map[string]error {
 	all := map[string]error{}
 	for name, i := range s.issuers {
@@ -47,7 +47,8 @@ func (i *issuer) examine(ctx context.Context) error {
 	return nil
 }
 
-// signingKeys returns the number of keys that can check a signature.
+// signingKeys reads the keys at the URL from, and returns how many of these keys can check a
+// signature.
 func (i *issuer) signingKeys(ctx context.Context, from string) (n int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
@@ -78,7 +79,8 @@ func (i *issuer) signingKeys(ctx context.Context, from string) (n int, err error
 	return n, nil
 }
 
-// withoutURL returns err without the URL that the caller names anyway.
+// withoutURL removes the URL from an error of the HTTP client, because the caller's message
+// contains the URL already.
 func withoutURL(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {

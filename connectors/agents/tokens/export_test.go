@@ -2,7 +2,7 @@ package tokens
 
 import "time"
 
-// SetClock sets the clock of all issuers, while no token is checked.
+// SetClock sets the clock of all issuers. No token may be under check at that time.
 func (s *Service) SetClock(now func() time.Time) {
 	for _, i := range s.issuers {
 		i.now = now

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// askWithin bounds one HTTP request to an issuer.
+	// askWithin is the time limit of one HTTP request to an issuer.
 	askWithin = 5 * time.Second
-	// keysFresh is the time after which an issuer's description and keys are read anew, and keysKept
-	// the time after which they no longer count: a key that an issuer has withdrawn admits nobody
-	// longer than that.
+	// After keysFresh, the service reads an issuer's description and keys again. After keysKept, it
+	// no longer uses keys that it could not read again. A key that an issuer has withdrawn is
+	// therefore valid for at most keysKept.
 	keysFresh = 10 * time.Minute
 	keysKept  = 20 * time.Minute
-	// askEvery and askBurst limit the requests to one issuer, as everyone can send tokens with unknown
-	// keys.
+	// askEvery and askBurst limit the requests to one issuer, because anybody can cause such a request
+	// by a token with an unknown key.
 	askEvery = time.Second
 	askBurst = 6
-	// maxReply is the longest reply of an issuer that is read, in bytes.
+	// maxReply is the largest reply, in bytes, that the service reads from an issuer.
 	maxReply = 1 << 20
 )
 
@@ -68,7 +68,7 @@ func newIssuer(url, caFile string) (*issuer, error) {
 	return &issuer{url: url, client: client, now: time.Now}, nil
 }
 
-// verify checks everything about a token but its audience: signature, issuer, and times.
+// verify checks a token's signature, issuer and times, but not its audience.
 func (i *issuer) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
 	v, err := i.current(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (i *issuer) verify(ctx context.Context, token string) (*oidc.IDToken, error
 	return v.Verify(ctx, token)
 }
 
-// current returns the verifier for the issuer's keys. It waits for the issuer only if there are no keys
-// that count.
+// current returns the verifier for the issuer's keys. If the stored keys are younger than keysKept,
+// current does not wait for the issuer.
 func (i *issuer) current(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	i.mu.Lock()
 	v, age := i.verifier, i.now().Sub(i.read)
@@ -101,8 +101,8 @@ func (i *issuer) current(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	}
 }
 
-// ask reads the issuer's description. It goes on after the client that caused it was refused, so that
-// the next one finds the result.
+// ask reads the issuer's description. It continues after its client has gone, so that the next client
+// finds the result.
 func (i *issuer) ask() (any, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), i.client), askWithin)
 	defer cancel()
@@ -120,7 +120,8 @@ func (i *issuer) ask() (any, error) {
 	return v, nil
 }
 
-// limited sends requests at a limited rate, only to safe URLs, and reads short replies only.
+// limited sends requests to an issuer. It limits their rate and the size of the replies, and
+// refuses unsafe URLs.
 type limited struct {
 	next http.RoundTripper
 	rate *rate.Limiter

@@ -18,7 +18,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 )
 
-// The tokens of another implementation of an issuer, npm's oidc-provider, are understood.
+// The service accepts the tokens of npm's oidc-provider, an issuer that is not part of nod.
 func TestTokensOfOIDCProvider(t *testing.T) {
 	if os.Getenv("NOD_OIDC_TEST_NPM") == "" {
 		t.Skip("it needs npm and the network: NOD_OIDC_TEST_NPM=1 go test ./connectors/agents/tokens -run OIDCProvider")

@@ -1,5 +1,5 @@
-// Package tokens checks the OIDC tokens that CI systems and Kubernetes give to their jobs, and names
-// the agent that a job is. It refuses every token that does not match its settings exactly.
+// Package tokens checks the OIDC tokens that CI systems and Kubernetes give to their jobs, and
+// determines each job's agent name. It refuses every token that does not match its settings exactly.
 package tokens
 
 import (
@@ -20,29 +20,31 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Settings name the jobs that are admitted.
+// Settings list the jobs whose tokens the service accepts.
 type Settings struct {
 	Jobs []Job `json:"jobs"`
 }
 
-// Job describes tokens, and the agent that their bearer is. A token must have all of it: the issuer,
-// the audience, and each claim in Match.
+// Job describes the tokens of a CI job or pod, and names its agent. A token belongs to the job if it
+// has the issuer, the audience, and all claims of Match.
 type Job struct {
 	Issuer   string `json:"issuer"`
 	Audience string `json:"audience"`
-	// Match has a pattern for each claim; see Pattern. A claim that begins with / is a path, such as
-	// /kubernetes.io/namespace.
+	// Match contains a pattern for the text of each claim; see the type pattern. A name that begins
+	// with / is the path of a nested claim, such as /kubernetes.io/namespace.
 	Match map[string]string `json:"match"`
-	// Agent is the agent's name. It may contain one claim, as in ci-{{repository_id}}.
+	// Agent is the agent's name. It may contain the text of one claim, as in
+	// ci-{{repository_id}}.
 	Agent string `json:"agent"`
-	// CAFile has the certificates of the issuer's authority, in PEM, if the system does not know it.
+	// CAFile is a PEM file with the certificates of the authority that signed the issuer's
+	// certificate. It is empty if the system trusts that authority.
 	CAFile string `json:"ca_file,omitempty"`
 
 	match map[string]pattern
 	agent agentName
 }
 
-// Read reads and checks a file of settings. The error is one line.
+// Read reads a file of settings and checks them. The message of its error is one line.
 func Read(file string) (*Settings, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +60,7 @@ func Read(file string) (*Settings, error) {
 	return s, nil
 }
 
-// Parse checks settings.
+// Parse decodes settings from JSON and checks them.
 func Parse(text []byte) (*Settings, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -85,7 +87,7 @@ func Parse(text []byte) (*Settings, error) {
 	return &s, nil
 }
 
-// inJSONWords returns the decoder's error without Go's words.
+// inJSONWords returns an error of the JSON decoder in words of JSON instead of Go.
 func inJSONWords(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -99,7 +101,7 @@ func inJSONWords(err error) error {
 	return fmt.Errorf("%s has a value of the wrong type, a JSON %s", wrong.Field, wrong.Value)
 }
 
-// prepare checks j, and compiles its patterns.
+// prepare checks j and compiles the patterns of j.
 func (j *Job) prepare() (err error) {
 	if err := checkIssuer(j.Issuer); err != nil {
 		return err
@@ -141,13 +143,14 @@ func checkIssuer(text string) error {
 	return nil
 }
 
-// safeURL reports whether a URL is reached over TLS or on this machine: nobody on the way can change the
-// reply.
+// safeURL reports whether nobody in the network can change the reply from a URL, because the URL uses
+// TLS or leads to this machine.
 func safeURL(at *url.URL) bool {
 	return at.Scheme == "https" || at.Scheme == "http" && loopback.Is(at.Hostname())
 }
 
-// The claims that name the owner of a job at the issuers that serve everyone.
+// sharedIssuers serve all users of a public service. ownerClaims are the claims of their tokens
+// that name the owner of a job.
 var (
 	sharedIssuers = []string{"https://token.actions.githubusercontent.com", "https://gitlab.com"}
 	ownerClaims   = []string{
@@ -156,7 +159,8 @@ var (
 	}
 )
 
-// namesOwner returns an error if j matches jobs of several owners at an issuer that serves everyone.
+// namesOwner returns an error if the issuer is one of sharedIssuers and j could match the jobs of
+// other owners.
 func (j *Job) namesOwner() error {
 	if !slices.Contains(sharedIssuers, strings.TrimSuffix(j.Issuer, "/")) {
 		return nil
@@ -170,14 +174,14 @@ func (j *Job) namesOwner() error {
 	return fmt.Errorf("match does not name your own repositories, and %s gives tokens to everyone's: add repository_owner_id or repository (GitHub), namespace_id or project_path (GitLab)", j.Issuer)
 }
 
-// beside returns an error if the two jobs could give the same name to different bearers. Two jobs may have
-// the same name if both names are without a claim.
+// beside returns an error if j and another job could give one agent name to different bearers. Both jobs
+// may name the same agent if neither name contains a claim.
 func (j *Job) beside(other *Job) error {
 	if j.Issuer == other.Issuer && j.CAFile != other.CAFile {
 		return fmt.Errorf("the issuer %s has two values of ca_file: give it one", j.Issuer)
 	}
 	if j.agent.claim == "" && other.agent.claim == "" {
-		return nil // a name that is written twice is meant
+		return nil // if both names are the same, the settings intend it
 	}
 	same := j.Issuer == other.Issuer && j.agent == other.agent
 	if !same && j.agent.overlaps(other.agent) {
@@ -186,8 +190,8 @@ func (j *Job) beside(other *Job) error {
 	return nil
 }
 
-// CouldName returns the first job whose claim could give its bearer this name. A name that is written
-// in the settings as it is does not count: it is given on purpose.
+// CouldName returns the first job whose claim could make its agent's name equal to agent. It skips
+// jobs whose name contains no claim, because such a name is in the settings on purpose.
 func (s *Settings) CouldName(agent string) (job int, ok bool) {
 	for i, j := range s.Jobs {
 		if j.agent.claim != "" && j.agent.overlaps(agentName{prefix: agent}) {
@@ -197,13 +201,13 @@ func (s *Settings) CouldName(agent string) (job int, ok bool) {
 	return 0, false
 }
 
-// pattern is the text of a claim: as it is, or with * for any text without / and :, and ** for any
-// text.
+// pattern matches the text of a claim. In a pattern, * stands for any text without / and :, and **
+// for any text. All other characters stand for themselves.
 type pattern struct {
 	whole    lazyregexp.Regexp
 	exact    bool
 	start    string // the text before the first *
-	specific bool   // the pattern has a letter or a digit
+	specific bool   // the pattern contains a letter or a digit
 }
 
 func parsePattern(text string) (pattern, error) {
@@ -233,8 +237,9 @@ func parsePattern(text string) (pattern, error) {
 
 func (p pattern) matches(value string) bool { return value != "" && p.whole.MatchString(value) }
 
-// agentName is the name of an agent: prefix, or if claim is set, prefix, the claim's text, suffix. With
-// two claims, different texts could make one name.
+// agentName is the agent's name in a Job. The name is prefix or, if claim is set, prefix, the text of
+// the claim, and suffix. It contains only one claim, because different texts of two claims could result
+// in the same name.
 type agentName struct{ prefix, claim, suffix string }
 
 var agentTemplate = lazyregexp.New(`\A([A-Za-z0-9_-]*)(?:\{\{\s*([^{}\s]+)\s*\}\}([A-Za-z0-9_-]*))?\z`)
@@ -254,7 +259,7 @@ func parseAgent(text string) (agentName, error) {
 	return a, nil
 }
 
-// overlaps reports whether both can be the same name.
+// overlaps reports whether a and b can result in the same name.
 func (a agentName) overlaps(b agentName) bool {
 	if b.claim == "" {
 		a, b = b, a
@@ -283,7 +288,8 @@ func (a agentName) of(claims map[string]any) (string, error) {
 	return name, nil
 }
 
-// claimText returns a claim, which must be a text that is not empty.
+// claimText returns the text of a claim. It returns an error if the claim is missing, is empty
+// or is no string.
 func claimText(claims map[string]any, name string) (string, error) {
 	var value any = claims[name]
 	if path, ok := strings.CutPrefix(name, "/"); ok {

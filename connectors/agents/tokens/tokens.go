@@ -14,8 +14,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// admittedFor is the longest time until a client must show its token again. At that time, changed settings
-// and withdrawn keys apply to the client.
+// admittedFor is the longest time after which a client must send its token again. Only then do changed
+// settings and withdrawn keys affect the client.
 const admittedFor = time.Hour
 
 // Service checks tokens against settings.
@@ -25,7 +25,8 @@ type Service struct {
 	log      *slog.Logger
 }
 
-// New returns a service. It fails if the authority of an issuer cannot be read.
+// New returns a service with the settings s. It returns an error if it cannot read the CAFile
+// of a job.
 func New(s *Settings, log *slog.Logger) (*Service, error) {
 	service := &Service{settings: s, issuers: map[string]*issuer{}, log: log}
 	for _, j := range s.Jobs {
@@ -41,8 +42,8 @@ func New(s *Settings, log *slog.Logger) (*Service, error) {
 	return service, nil
 }
 
-// Reach asks every issuer for its description, and logs the ones that do not reply: their tokens are
-// refused until they do.
+// Reach asks every issuer for its description, and logs each issuer that does not reply. The service
+// refuses the tokens of such an issuer until the issuer replies.
 func (s *Service) Reach(ctx context.Context) {
 	for url, i := range s.issuers {
 		if _, err := i.current(ctx); err != nil {
@@ -51,9 +52,9 @@ func (s *Service) Reach(ctx context.Context) {
 	}
 }
 
-// Check returns the time until which a token admits its bearer as the agent with this name. It returns
-// an error unless the token is valid now, and a job of the settings has this issuer, audience, claims
-// and name.
+// Check returns the time until which the bearer of a token may act as the agent with this name. It
+// returns an error if the token is invalid, or if no job has its issuer, its audience and its claims,
+// and this agent name.
 func (s *Service) Check(ctx context.Context, agent, token string) (until time.Time, err error) {
 	url, err := issuerOf(token)
 	if err != nil {
@@ -82,8 +83,8 @@ func (s *Service) Check(ctx context.Context, agent, token string) (until time.Ti
 	return t.Expiry, nil
 }
 
-// find returns the first job that admits the token as this agent. The error says what is missing for
-// each job of the token's issuer.
+// find returns the first job that has the token's audience and claims and this agent name. For each
+// job of the token's issuer, the error contains the first mismatch.
 func (s *Service) find(agent string, t *oidc.IDToken, claims map[string]any) (job int, err error) {
 	var reasons []string
 	for i, j := range s.settings.Jobs {
@@ -122,7 +123,7 @@ func (j *Job) admits(agent string, audience []string, claims map[string]any) err
 	return nil
 }
 
-// issuerOf returns the issuer that a token names, without checking the token.
+// issuerOf returns the issuer in a token. It does not check the token.
 func issuerOf(token string) (string, error) {
 	malformed := errors.New("the token is no OIDC token")
 	parts := strings.Split(token, ".")

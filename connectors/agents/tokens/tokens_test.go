@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/tokens/tokenstest"
 )
 
-// service returns a service with jobs in which ISSUER is the issuer.
+// service returns a service with these jobs, in which it replaces ISSUER by the issuer's URL.
 func service(t *testing.T, i *tokenstest.Issuer, jobs string) *tokens.Service {
 	t.Helper()
 	s, err := tokens.Parse([]byte(`{"jobs": [` + strings.ReplaceAll(jobs, "ISSUER", i.URL) + `]}`))
@@ -184,7 +184,8 @@ func TestAnIssuerChangesItsKeys(t *testing.T) {
 	refused(t, s, "ci-web", old)
 }
 
-// Everyone can send tokens with unknown keys, but only some of them make nod ask the issuer.
+// Anybody can send tokens with unknown keys. nod sends the issuer a request for only a few of
+// these tokens.
 func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
 	i := tokenstest.New(t)
 	s := service(t, i, web)
@@ -236,7 +237,7 @@ func TestAnIssuerThatDoesNotReplyAdmitsNobody(t *testing.T) {
 	require.Error(t, err)
 }
 
-// If an issuer withdraws a key, tokens of that key are refused after 20 minutes at the latest, even if no
+// If an issuer withdraws a key, nod refuses tokens with that key after at most 20 minutes, even if no
 // other token makes nod read the issuer's keys.
 func TestAWithdrawnKeyEnds(t *testing.T) {
 	i := tokenstest.New(t)

@@ -1,6 +1,6 @@
-// Package egress connects a contained command to the network by a proxy for HTTP, CONNECT and SOCKS5.
-// The proxy connects only to granted hosts. It runs outside the container. The command reaches the
-// proxy on a loopback port of the command's network namespace.
+// Package egress connects a contained command to the network through a proxy for HTTP, CONNECT and
+// SOCKS5. The proxy connects only to granted hosts. It runs outside the container. The command
+// reaches it at a loopback port of the command's network namespace.
 package egress
 
 import (
@@ -27,7 +27,7 @@ func ParseEndpoint(s string) (Endpoint, error) {
 	if err != nil || portErr != nil || n == 0 || host == "" || strings.ContainsFunc(host, notInHost) {
 		return Endpoint{}, fmt.Errorf("%q is not HOST:PORT, such as registry.npmjs.org:443", s)
 	}
-	if a, err := netip.ParseAddr(host); err == nil { // give every address only one spelling
+	if a, err := netip.ParseAddr(host); err == nil { // write each IP address in its only canonical form
 		host = a.Unmap().String()
 	}
 	return Endpoint{host, uint16(n)}, nil
@@ -37,9 +37,9 @@ func notInHost(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/\@?#[]%"'`+"`$&;|<>(){}*!", r)
 }
 
-// notPublic are address blocks that do not lead to one public host. They are shared, reserved and test
-// networks, and IPv6 blocks that contain an IPv4 address. The methods of netip.Addr recognize private
-// and other special addresses.
+// notPublic contains address blocks whose addresses do not belong to one public host: shared, reserved
+// and test networks, and IPv6 blocks whose addresses contain an IPv4 address. The methods of
+// netip.Addr recognize private and other special addresses.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),

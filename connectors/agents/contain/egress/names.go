@@ -14,9 +14,9 @@ const maxNames = 100
 // maxQuery is the largest DNS query over UDP, in bytes (RFC 6891 recommends this size).
 const maxQuery = 4096
 
-// ServeNames reads DNS queries until Close, notes their names, and answers each query with a server
-// failure. After this answer, a program gives up at once and can report the name. Without an answer,
-// the program would wait.
+// ServeNames reads DNS queries until Close, notes the names in them, and answers each query with a
+// server failure. Because of this answer, a program gives up at once and can report the name.
+// Without an answer, the program would wait.
 func (p *Proxy) ServeNames(conn net.PacketConn) {
 	if !p.keep(conn) {
 		conn.Close()
@@ -63,7 +63,7 @@ func refuseQuery(query []byte) (name string, reply []byte) {
 	return q.Name.String(), reply
 }
 
-// noteName notes a name that can be a host on a network outside the machine.
+// noteName notes a name if it can belong to a host outside this machine and its local network.
 func (p *Proxy) noteName(name string) {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	dot := strings.LastIndexByte(name, '.')
@@ -77,8 +77,8 @@ func (p *Proxy) noteName(name string) {
 	}
 }
 
-// LookedUp returns the host names that the command looked up itself, in the order of the first
-// attempts. A program that uses the proxy looks up no names.
+// LookedUp returns the host names that the command looked up without the proxy, in the order of
+// the first attempts.
 func (p *Proxy) LookedUp() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

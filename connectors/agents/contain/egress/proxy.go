@@ -36,10 +36,11 @@ type Proxy struct {
 	closed  bool
 }
 
-// maxConnections is the largest number of connections at the same time.
+// maxConnections is the largest number of connections that the proxy has at the same time.
 const maxConnections = 512
 
-// dialTimeout limits the time to connect, and headTimeout the time to read a client's request.
+// dialTimeout is the time limit for a connection to an endpoint, and headTimeout the time limit
+// for a client to send its request.
 const (
 	dialTimeout = 20 * time.Second
 	headTimeout = 30 * time.Second
@@ -55,7 +56,8 @@ func New(granted []Endpoint) *Proxy {
 	}
 }
 
-// AllowAddresses makes the proxy check addresses with test instead of Public. Call it before Serve.
+// AllowAddresses replaces Public by the function test, which reports whether the proxy may connect
+// to an address. Call AllowAddresses before Serve.
 func (p *Proxy) AllowAddresses(test func(netip.Addr) bool) { p.public = test }
 
 // Serve accepts clients on l until Close.
@@ -80,8 +82,8 @@ func (p *Proxy) Serve(l net.Listener) {
 	}
 }
 
-// keep registers c, so that Close closes it. It returns false if the proxy is closed or has too many
-// connections.
+// keep registers c, so that Close also closes c. It returns false if the proxy is closed or has too
+// many connections.
 func (p *Proxy) keep(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +101,7 @@ func (p *Proxy) drop(c io.Closer) {
 	c.Close()
 }
 
-// Close closes the listeners and all connections.
+// Close closes all listeners and connections of the proxy.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,8 +142,8 @@ type refusedError struct{ text string }
 
 func (e *refusedError) Error() string { return e.text }
 
-// dial connects to an endpoint. It resolves the name only once, and connects to the addresses that it
-// has checked. A second lookup could return other addresses.
+// dial connects to an endpoint. It looks up the name only once, checks the addresses, and connects to
+// one of them. A second lookup could return addresses that nobody checked.
 func (p *Proxy) dial(hostPort string) (net.Conn, error) {
 	e, err := ParseEndpoint(hostPort)
 	if err != nil {
@@ -191,8 +193,8 @@ func (p *Proxy) serve(conn net.Conn) {
 	p.serveHTTP(conn, in)
 }
 
-// serveHTTP serves one request per connection. A client needs a new connection for its next request,
-// so that the proxy checks every request.
+// serveHTTP serves one request and then closes the connection. A client must open a new connection
+// for its next request, so that the proxy checks every request.
 func (p *Proxy) serveHTTP(conn net.Conn, in *bufio.Reader) {
 	r, err := http.ReadRequest(in)
 	if err != nil {

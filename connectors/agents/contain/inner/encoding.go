@@ -1,14 +1,14 @@
 package inner
 
-// coder writes or reads the fields of a plan. One method for both directions keeps the order of the
-// fields the same.
+// coder writes the fields of a plan, or reads them. One method does both, so that the order of the
+// fields is the same.
 type coder struct {
 	buf     []byte
 	reading bool
 	broken  bool // the input ended early
 }
 
-// Encode returns the length of the encoded plan, in eight bytes, followed by the encoded plan.
+// Encode returns the encoded plan, after its length in eight bytes.
 func (p *Plan) Encode() []byte {
 	c := &coder{buf: make([]byte, 8, 4096)}
 	c.plan(p)
@@ -18,7 +18,8 @@ func (p *Plan) Encode() []byte {
 	return c.buf
 }
 
-// Decode reads a plan without the eight bytes of its length. It returns false if b is incomplete.
+// Decode decodes a plan. b does not contain the eight bytes of the length. Decode returns false
+// if b is incomplete.
 func (p *Plan) Decode(b []byte) bool {
 	c := &coder{buf: b, reading: true}
 	c.plan(p)

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// If nod started this process as the inner process, init does the work of the inner process and
-// never returns. It requires an argument beside the environment variable, because a user's
-// environment alone must not change nod.
+// init checks whether nod has started this process as the inner process. If so, init does all
+// the work and never returns. The environment variable is not enough, because a user's
+// environment must not change what nod does.
 func init() {
 	if _, ok := syscall.Getenv(Variable); ok && commandLine() == Name+"\x00" {
 		syscall.Exit(run())
@@ -34,15 +34,15 @@ type failure struct {
 }
 
 func fail(what string, err error) *failure {
-	errno, ok := err.(syscall.Errno) // errors.As would need another import than syscall
+	errno, ok := err.(syscall.Errno) // not errors.As, because this package imports only syscall
 	if !ok {
 		errno = syscall.EINVAL
 	}
 	return &failure{what, errno}
 }
 
-// run carries out the plan. It returns the exit code of this process. nod gets the command's own
-// status in a message.
+// run carries out the plan, and returns the exit code of this process. nod learns the command's
+// own status from a message.
 func run() int {
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, Control, 1<<32-1, closeRangeCloexec); errno != 0 {
 		return report(Failed, fail("close other files", errno))

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// System calls that package syscall does not have. Their numbers are the same on all architectures.
+// The numbers of system calls that package syscall lacks. They are the same on all architectures.
 const (
 	sysOpenTree      = 428
 	sysMoveMount     = 429
@@ -39,14 +39,14 @@ const (
 	NoExec   = 0x8
 )
 
-// Old is where the host's file system is mounted while the plan's steps run. Own is a directory for
-// files that only the steps need.
+// Old is the mount point of the host's file system while the inner process executes the steps. Own
+// is a directory for files of the inner process.
 const (
 	Old = "/.old"
 	Own = "/.own"
 )
 
-// enter builds the file system of the command and makes it the root of this process.
+// enter builds the command's file system, and makes it the root directory of this process.
 func enter(p *Plan) *failure {
 	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
 		return fail("keep mounts private", err)
@@ -101,8 +101,8 @@ func (s *Step) do() *failure {
 	return nil
 }
 
-// doIn executes a step. It follows no symbolic link in Path, because an earlier command of the session
-// may have put links to Old into /tmp.
+// doIn executes a step. It follows no symbolic link in the step's Path, because an earlier command of
+// the session may have put links to Old into /tmp.
 func (s *Step) doIn() error {
 	const flags = syscall.MS_NOSUID | syscall.MS_NODEV
 	dir, name := split(s.Path)
@@ -135,7 +135,7 @@ func (s *Step) doIn() error {
 		if err := syscall.Mount("proc", ".", "proc", flags|syscall.MS_NOEXEC, ""); err != nil {
 			return err
 		}
-		return setAttr(atFdcwd, s.Path, 0, ReadOnly) // read-only, because root could otherwise change the machine's kernel parameters
+		return setAttr(atFdcwd, s.Path, 0, ReadOnly) // read-only, because root could otherwise change the kernel parameters of the machine
 	case StepOverlay:
 		return s.overlay()
 	}
@@ -182,9 +182,9 @@ func (s *Step) overlay() error {
 	return bind(Old+s.Source, s.Path, s.Attr|ReadOnly, 0, 0, 0, 0)
 }
 
-// bind mounts source at path. The device and inode numbers identify the files that source and
-// path must be; 0 means any file. Without this check, a process that renames files at the same
-// time could redirect the mount.
+// bind mounts source at path. The device and inode numbers say which files source and path must
+// be; 0 means any file. They are necessary because another process could rename a file during
+// the call.
 func bind(source, path string, attr, sourceDev, sourceIno, pathDev, pathIno uint64) error {
 	from, err := openExactly(source, sourceDev, sourceIno)
 	if err != nil {
@@ -225,7 +225,7 @@ func openExactly(path string, dev, ino uint64) (int, error) {
 		return int(fd), nil
 	}
 	var st syscall.Stat_t
-	if err := syscall.Fstat(int(fd), &st); err != nil || uint64(st.Dev) != dev || st.Ino != ino { //nolint:unconvert // Dev has 32 bits on some architectures
+	if err := syscall.Fstat(int(fd), &st); err != nil || uint64(st.Dev) != dev || st.Ino != ino { //nolint:unconvert // Dev has only 32 bits on some architectures
 		syscall.Close(int(fd))
 		return -1, syscall.ESTALE
 	}
@@ -241,8 +241,8 @@ func setAttr(dir int, path string, flags, set uint64) error {
 	return nil
 }
 
-// writeFile creates a file. If the file exists, writeFile returns an error unless content is empty,
-// because an existing file can serve as a mount point.
+// writeFile creates a file with this content. If the file exists, writeFile returns an error. Only
+// an empty file may exist already, because it serves as a mount point.
 func writeFile(path, content string) error {
 	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o644)
 	if err == syscall.EEXIST && content == "" {
@@ -262,8 +262,8 @@ func writeFile(path, content string) error {
 	return nil
 }
 
-// network starts the loopback interface. If the plan says so, it also listens for the proxy's clients
-// and for DNS queries, and sends the sockets to nod.
+// network starts the loopback interface. If p.Listen is set, it also opens the sockets for the
+// proxy's clients and for DNS queries, and sends them to nod.
 func network(p *Plan) *failure {
 	if p.ShareNet {
 		return nil
@@ -296,7 +296,7 @@ func network(p *Plan) *failure {
 		return fail("listen for the proxy", err)
 	}
 	sockets := []int{listener}
-	if names, err := nameSocket(); err == nil { // after an error, only nod's notes of the names are missing
+	if names, err := nameSocket(); err == nil { // without this socket, only the notes of looked-up names are missing
 		defer syscall.Close(names)
 		sockets = append(sockets, names)
 	}

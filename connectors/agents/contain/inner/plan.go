@@ -1,45 +1,45 @@
-// Package inner is the process between nod and a contained command. It is the first process in the
-// command's namespaces. It builds the command's file system, restricts itself, starts the command, and
-// passes on signals and the exit status.
+// Package inner is the program of the process between nod and a contained command. This inner process
+// is the first process in the command's namespaces. It builds the command's file system, restricts
+// itself, starts the command, and passes on signals and the exit status.
 //
-// nod starts the inner process from its own program file. The work happens in the package's init
-// function. Because the package imports only syscall, Go runs that function before it initialises
-// nod's other packages, and a contained command starts faster.
+// nod starts the inner process from its own program file. The function init of this package does the
+// work. Go runs that function before it initialises nod's other packages, because this package imports
+// only syscall. A contained command therefore starts faster.
 package inner
 
-// Variable is an environment variable and Name the only argument. Together they make nod's program act
-// as the inner process. Control is the file descriptor of the connection to nod.
+// nod's program acts as the inner process if the environment variable Variable is set and Name is the
+// only argument. Control is the file descriptor of the connection to nod.
 const (
 	Variable = "NOD_CONTAINED"
 	Name     = "nod: contained"
 	Control  = 3
 )
 
-// ProxyPort is the loopback port of the proxy in the command's network namespace.
-const ProxyPort = 61280 // greater than the ports that Linux assigns by itself
+// ProxyPort is the loopback port at which the command reaches the proxy.
+const ProxyPort = 61280 // greater than the ports that Linux assigns to programs
 
 // Plan tells the inner process how to build the file system, which restrictions to apply, and which
 // command to run.
 type Plan struct {
 	Namespaces bool   // the process is in new namespaces, and must execute Steps
 	ShareNet   bool   // the command shares this machine's network
-	Listen     bool   // listen on loopback ports for the proxy and for DNS queries, and send the sockets to nod
+	Listen     bool   // open the sockets for the proxy and for DNS queries, and send them to nod
 	Foreground bool   // make the command the foreground job of the terminal
-	Steps      []Step // how to build the file system
+	Steps      []Step // the steps that build the file system
 	Dir        string
 	Argv, Env  []string
 	Limits     []Limit
-	Filter     []byte // the seccomp filter: struct sock_filter, as the kernel reads it
-	Handled    uint64 // the accesses to files that Landlock refuses; 0 means that Landlock refuses none
-	Scoped     uint64 // the other accesses that Landlock refuses, as the kernel's bits for scopes
-	Rules      []Rule // the accesses that Landlock allows although Handled contains them
+	Filter     []byte // the seccomp filter, as an array of struct sock_filter
+	Handled    uint64 // the kinds of access to files that Landlock refuses; 0 means none
+	Scoped     uint64 // the other kinds of access that Landlock refuses, as the kernel's bits for scopes
+	Rules      []Rule // the exceptions from Handled
 }
 
-// Rule lets the command use the file at Path or, if it is a directory, all files below it.
+// Rule lets the command access the file at Path or, if it is a directory, everything below it.
 type Rule struct {
 	Path     string
 	Access   uint64
-	Dev, Ino uint64 // the device and inode that Path must have
+	Dev, Ino uint64 // the device and inode numbers that Path must have
 }
 
 type Limit struct {
@@ -47,7 +47,7 @@ type Limit struct {
 	Value    uint64
 }
 
-// The kinds of steps. Dev and Ino are the device and inode that a file must have.
+// The kinds of steps. Dev and Ino are the device and inode numbers that a file must have.
 const (
 	StepTmpfs   = iota // mounts an empty tmpfs at Path, with the mount options in Data
 	StepDir            // creates a directory
@@ -57,7 +57,7 @@ const (
 	StepCover          // bind-mounts Source, a path in the new file system, at Path; Dev and Ino are those of Path
 	StepProc           // mounts /proc for the new process namespace
 	StepPts            // mounts a devpts for pseudo-terminals
-	StepOverlay        // mounts Source at Path as an overlay whose changes go to the directory Data, or read-only if no overlay is possible
+	StepOverlay        // mounts an overlay over Source at Path; changes go to the directory Data; read-only if no overlay is possible
 )
 
 // Step is one step in building the file system.
@@ -70,14 +70,14 @@ type Step struct {
 	Dev, Ino uint64
 }
 
-// The kinds of messages on the control connection. The inner process sends the first five kinds, and
-// nod sends the rest.
+// The kinds of messages on the control connection. The inner process sends the first group, and nod
+// sends the second group.
 const (
-	Failed   = 'E' // the command did not start: Text is the reason, Value the errno
-	NotRun   = 'N' // the program could not be executed; Value is the errno
+	Failed   = 'E' // the command did not start; Text is the reason, and Value the errno
+	NotRun   = 'N' // the kernel could not execute the program; Value is the errno
 	Listener = 'L' // the message carries the sockets for the proxy and, if possible, for DNS queries
 	Stopped  = 'S' // the signal Value stopped the command
-	Ended    = 'X' // the command ended with the wait status Value
+	Ended    = 'X' // the command ended; Value is its wait status
 
 	Signal    = 'K' // send the signal Value to the process group of the command
 	TakeInput = 'F' // make the command the foreground job of the terminal

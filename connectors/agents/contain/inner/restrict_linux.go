@@ -16,12 +16,12 @@ const (
 	prAmbientClear   = 4
 	seccompFilter    = 2
 	capabilityFormat = 0x20080522 // _LINUX_CAPABILITY_VERSION_3
-	noRootSecured    = 0x2f       // root gets no capabilities by its user id; the lock bits prevent the command from changing this
+	noRootSecured    = 0x2f       // root has no capabilities merely because of its user id, and the command cannot change this
 	landlockBeneath  = 1
 )
 
 // restrict gives up all rights that the command must not have. It restricts only the calling thread.
-// That is enough, because init functions run on the main thread and the command starts from there.
+// No other thread needs it, because the command starts from this thread.
 func restrict(p *Plan) *failure {
 	if err := prctl(prSetDumpable, 0, 0); err != nil { // the command must not read the memory of this process
 		return fail("hide the inner process", err)
@@ -70,8 +70,9 @@ func prctl(option, a, b uintptr) error {
 	return nil
 }
 
-// dropCapabilities drops all capabilities permanently. Without namespaces, a user other than root
-// has no capabilities, and the kernel does not let that user change the bounding set.
+// dropCapabilities drops all capabilities for ever. It leaves out the bounding set if there are
+// no namespaces and the user is not root, because the kernel refuses the change and the user has
+// no capabilities.
 func dropCapabilities(namespaces bool) error {
 	if namespaces || syscall.Geteuid() == 0 || syscall.Getuid() == 0 {
 		for power := uintptr(0); ; power++ {
@@ -107,7 +108,7 @@ func landlock(p *Plan) *failure {
 	}
 	attr := [3]uint64{p.Handled, 0, p.Scoped}
 	size := unsafe.Sizeof(attr)
-	if p.Scoped == 0 { // older kernels know only the first field
+	if p.Scoped == 0 { // older kernels know only the first field of the structure
 		size = 8
 	}
 	set, _, errno := syscall.Syscall(sysLandlockNew, uintptr(unsafe.Pointer(&attr)), size, 0)
@@ -120,7 +121,7 @@ func landlock(p *Plan) *failure {
 		if err != nil {
 			return fail("open "+r.Path, err)
 		}
-		var rule [12]byte // struct landlock_path_beneath_attr, which is packed
+		var rule [12]byte // struct landlock_path_beneath_attr, which has no padding
 		*(*uint64)(unsafe.Pointer(&rule[0])) = r.Access
 		*(*int32)(unsafe.Pointer(&rule[8])) = int32(fd)
 		_, _, errno := syscall.Syscall6(sysLandlockAdd, set, landlockBeneath, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)

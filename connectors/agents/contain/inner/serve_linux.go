@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// serve runs the command, forwards signals from nod, and reports when the command stops and ends. The
-// command has its own process group, so that a signal to its group does not reach other processes.
+// serve runs the command, forwards signals from nod to it, and tells nod when it stops or ends. The
+// command has its own process group, so that a signal to this group reaches no other process.
 func serve(p *Plan) int {
 	pid, f := start(p)
 	if f != nil {
@@ -20,7 +20,7 @@ func serve(p *Plan) int {
 		switch {
 		case err == syscall.EINTR, err == nil && got != pid:
 		case err == syscall.ECHILD:
-			select {} // block forever, because follow has killed the command and ends this process
+			select {} // block for ever: follow has killed the command, and will end this process
 		case err != nil:
 			return report(Failed, fail("wait for the command", err))
 		case status.Stopped():
@@ -35,7 +35,7 @@ func serve(p *Plan) int {
 	}
 }
 
-// start starts the program, given as a path or as a name in PATH.
+// start starts the program of the plan, which is a path or a name in PATH.
 func start(p *Plan) (int, *failure) {
 	attr := &syscall.ProcAttr{
 		Env: p.Env, Files: []uintptr{0, 1, 2},
@@ -63,7 +63,7 @@ func start(p *Plan) (int, *failure) {
 			path = dirs[begin:i] + "/" + name
 		}
 		begin = i + 1
-		if err := syscall.Access(path, 0); err == syscall.ENOENT || err == syscall.ENOTDIR { // this check is faster than an attempt to start a missing program
+		if err := syscall.Access(path, 0); err == syscall.ENOENT || err == syscall.ENOTDIR { // a failed start would take longer than this check
 			continue
 		}
 		pid, err := syscall.ForkExec(path, p.Argv, attr)
@@ -96,12 +96,12 @@ func follow(pid int) {
 	syscall.Exit(1)
 }
 
-// takeInput makes the process group with the id group the foreground job of the terminal. The
-// kernel sends SIGTTOU to a background process that changes the foreground job, so takeInput blocks
-// that signal during the call.
+// takeInput makes a process group the foreground job of the terminal. It blocks SIGTTOU during the
+// call, because the kernel sends this signal to a background process that changes the foreground
+// job.
 func takeInput(group int) {
 	const block, setMask = 0, 2
-	runtime.LockOSThread() // keep the thread, because each thread has its own signal mask
+	runtime.LockOSThread() // stay on one thread, because each thread has its own signal mask
 	defer runtime.UnlockOSThread()
 	var old, mask uint64
 	mask = 1 << (syscall.SIGTTOU - 1)
@@ -111,16 +111,16 @@ func takeInput(group int) {
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
 }
 
-// killRest kills all descendants of this process. In a process namespace the kernel does this by
-// itself. Without a namespace, orphaned processes become children of this process. killRest therefore
-// kills its children again and again until none is left.
+// killRest kills all descendants of this process. It is for a command without its own process
+// namespace, whose end makes the kernel kill its processes. Orphaned descendants become children of
+// this process, so killRest kills its children until none is left.
 func killRest() {
 	for range 10_000 {
 		for _, pid := range childrenOf(syscall.Getpid()) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		// The list of children may be incomplete while processes end, so ask the kernel whether any
-		// child is left.
+		// The list of children may be incomplete while processes end. Only the kernel knows whether
+		// any child is left.
 		var status syscall.WaitStatus
 		switch pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil); {
 		case err == syscall.ECHILD:

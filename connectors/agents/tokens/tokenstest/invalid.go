@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Invalid returns tokens that a job, another issuer or a thief could send in place of Token(nil). None of them
-// admits anybody to whom the settings give the audience nod.
+// Invalid returns invalid tokens that a job, another issuer or a thief could send instead of Token(nil).
+// A service whose settings have the audience nod must refuse each of them.
 func (i *Issuer) Invalid(other *Issuer) map[string]string {
 	t := i.t
 	id, key := i.Key()

@@ -1,5 +1,5 @@
-// Package tokenstest has an OIDC issuer for tests. It has what the check of a token needs of an issuer:
-// a description, keys, and tokens that are signed with them.
+// Package tokenstest contains an OIDC issuer for tests. The issuer serves its description and its keys,
+// and signs tokens.
 package tokenstest
 
 import (
@@ -28,8 +28,8 @@ type Issuer struct {
 	keys   []key
 	made   int
 	asked  int
-	status int           // of each reply; 0 means 200
-	hang   chan struct{} // if it is not nil, replies wait until it is closed
+	status int           // the HTTP status of each reply; 0 means 200
+	hang   chan struct{} // if this channel is not nil, requests wait until it is closed
 }
 
 type key struct {
@@ -37,7 +37,7 @@ type key struct {
 	private *ecdsa.PrivateKey
 }
 
-// New starts an issuer with one key. It ends with the test.
+// New starts an issuer with one key. The issuer stops at the end of the test.
 func New(t testing.TB) *Issuer {
 	i := &Issuer{t: t}
 	server := httptest.NewServer(http.HandlerFunc(i.serve))
@@ -69,7 +69,7 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
-		_ = json.NewEncoder(w).Encode(map[string]any{ // it fails only if the client has gone
+		_ = json.NewEncoder(w).Encode(map[string]any{ // Encode fails only if the client is gone
 			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/auth", "token_endpoint": i.URL + "/token",
 			"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
 			"id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"},
@@ -81,7 +81,7 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// AddKey adds a key, with which the issuer signs from now on.
+// AddKey adds a key. From now on, the issuer signs its tokens with this key.
 func (i *Issuer) AddKey() {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(i.t, err)
@@ -91,14 +91,14 @@ func (i *Issuer) AddKey() {
 	i.keys = append(i.keys, key{fmt.Sprint("k", i.made), private})
 }
 
-// DropOldKeys withdraws all keys but the newest.
+// DropOldKeys withdraws all keys except the newest.
 func (i *Issuer) DropOldKeys() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.keys = i.keys[len(i.keys)-1:]
 }
 
-// Key returns the newest key, which signs.
+// Key returns the newest key, with which the issuer signs tokens.
 func (i *Issuer) Key() (id string, private *ecdsa.PrivateKey) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -106,7 +106,7 @@ func (i *Issuer) Key() (id string, private *ecdsa.PrivateKey) {
 	return k.id, k.private
 }
 
-// Hang lets the issuer reply no more, until Reply is called.
+// Hang makes the issuer leave all requests without a reply, until the test calls Reply.
 func (i *Issuer) Hang() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -115,7 +115,7 @@ func (i *Issuer) Hang() {
 	}
 }
 
-// Reply lets the issuer reply with this HTTP status.
+// Reply makes the issuer reply to each request with this HTTP status.
 func (i *Issuer) Reply(status int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -126,15 +126,15 @@ func (i *Issuer) Reply(status int) {
 	i.status = status
 }
 
-// Asked returns the number of requests that the issuer has had.
+// Asked returns the number of HTTP requests that the issuer has received.
 func (i *Issuer) Asked() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked
 }
 
-// Claims returns the claims of a token for the audience nod, valid for an hour, with changes. A change
-// to nil removes a claim.
+// Claims returns the claims of a token that is valid for an hour and has the audience nod. The map
+// changes replaces claims, or removes them by the value nil.
 func (i *Issuer) Claims(changes map[string]any) map[string]any {
 	now := time.Now()
 	claims := map[string]any{
@@ -146,13 +146,13 @@ func (i *Issuer) Claims(changes map[string]any) map[string]any {
 	return claims
 }
 
-// Token returns a token with the claims of Claims.
+// Token returns a token that the newest key has signed. The claims are those of Claims.
 func (i *Issuer) Token(changes map[string]any) string {
 	id, private := i.Key()
 	return Sign(i.t, jose.ES256, private, id, i.Claims(changes))
 }
 
-// Sign returns a token with any claims, signed with any key.
+// Sign returns a token with these claims, signed with the given key.
 func Sign(t testing.TB, alg jose.SignatureAlgorithm, with any, keyID string, claims map[string]any) string {
 	payload, err := json.Marshal(claims)
 	require.NoError(t, err)
