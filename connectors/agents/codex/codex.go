@@ -54,7 +54,7 @@ type sidecar struct {
 	asks sync.WaitGroup
 	half []byte // the unfinished last line of Codex's output
 
-	// A goroutine must not hold mu while it writes to a peer. The peer may stop to read until the
+	// A goroutine must not hold mu while it writes to a peer. The peer may stop reading until the
 	// sidecar has read the peer's output, and the sidecar needs mu for that.
 	toClient, toServer peer
 

@@ -106,7 +106,7 @@ func (g *gate) run(c *call) {
 	}()
 	stopProgress := g.keepAlive(c)
 	arguments, denied := g.decide(c)
-	stopProgress() // first, because no progress notification may follow the response
+	stopProgress() // before the response, because no progress notification may follow it
 	if denied != "" {
 		g.deny(c, denied)
 		return
