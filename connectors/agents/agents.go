@@ -29,9 +29,8 @@ type Asker interface {
 // CallAsker is the interface to nod of a connector that learns which calls its agent never runs.
 type CallAsker interface {
 	Asker
-	// Abandon withdraws the request of a tool call that never runs. If nod has allowed the request
-	// already, its record gets the aftermath schemas.AftermathNeverRan, which people read instead of
-	// the allow.
+	// Abandon withdraws the request of a tool call that never runs. If nod has allowed the request already,
+	// its record gets the aftermath schemas.AftermathNeverRan, which people read instead of the allow.
 	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
 }
 

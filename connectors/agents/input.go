@@ -22,10 +22,9 @@ func IsObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
-// WithCwd returns a tool's input as people and rules see it. It adds the host's "cwd" as the last
-// field, so that a person sees where a command runs, but adds nothing if cwd is empty. It keeps all
-// other bytes, because a number that was decoded and encoded again could differ from the number that
-// the tool gets.
+// WithCwd returns a tool's input as people and rules see it. It adds the host's "cwd" as the last field, so
+// that a person sees where a command runs, but adds nothing if cwd is empty. It keeps all other bytes,
+// because a number that was decoded and encoded again could differ from the number that the tool gets.
 func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {

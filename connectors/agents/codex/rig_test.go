@@ -183,8 +183,7 @@ func (r *rig) asked() schemas.Prompt {
 	return schemas.Prompt{}
 }
 
-// withdrawn waits until the request of the prompt p is withdrawn, and returns the reason of the
-// withdrawal.
+// withdrawn waits until the request of the prompt p is withdrawn, and returns the reason of the withdrawal.
 func (r *rig) withdrawn(p schemas.Prompt) string {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)

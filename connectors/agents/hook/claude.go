@@ -23,10 +23,9 @@ const (
 	permissionDenied = "PermissionDenied"
 )
 
-// By these events, Claude Code reports the end of a call, a turn or a session, or a new prompt of the
-// user. If a call has run without nod's decision, the user allowed it at the terminal. PreToolUse is no
-// such event, because the calls of a turn run in parallel: when one starts, an earlier one may still
-// wait.
+// By these events, Claude Code reports the end of a call, a turn or a session, or a new prompt of the user.
+// If a call has run without nod's decision, the user allowed it at the terminal. PreToolUse is no such
+// event, because the calls of a turn run in parallel: when one starts, an earlier one may still wait.
 const (
 	postToolUse        = "PostToolUse"
 	postToolUseFailure = "PostToolUseFailure"
@@ -147,9 +146,8 @@ func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	return schemas.HostResolved{Reason: "the agent's turn is over"}, nil
 }
 
-// claudeSuggestion is a change of its permissions that Claude Code offers to store. nod's reply
-// contains only these fields, so that Claude Code stores nothing that the name of the option does not
-// say.
+// claudeSuggestion is a change of its permissions that Claude Code offers to store. nod's reply contains
+// only these fields, so that Claude Code stores nothing that the name of the option does not say.
 type claudeSuggestion struct {
 	Type        string       `json:"type"`
 	Rules       []claudeRule `json:"rules"`
@@ -327,9 +325,8 @@ func claudePreTool(v Verdict) claudeSpecific {
 	return s
 }
 
-// claudeBlock returns a refusal of a call whose event nod could not read. It works at both possible
-// events. At PreToolUse, exit code 2 blocks the call. At PermissionRequest, Claude Code shows its own
-// prompt.
+// claudeBlock returns a refusal of a call whose event nod could not read. It works at both possible events.
+// At PreToolUse, exit code 2 blocks the call. At PermissionRequest, Claude Code shows its own prompt.
 func claudeBlock(reason string) ([]byte, int) {
 	return blockReply(map[string]string{"decision": "block", "reason": reason})
 }

@@ -42,8 +42,7 @@ type claudeInput struct {
 // event, and for such a tool, readClaudeShape sets Call.Ignore.
 func readClaudeShape(input []byte, events, questions []string) (Call, claudeInput, error) {
 	var in claudeInput
-	// The event must be parsed first, because a later error leads to a refusal in the format of the
-	// event.
+	// The event must be parsed first, because a later error leads to a refusal in the format of the event.
 	var envelope struct {
 		Event string `json:"hook_event_name"`
 	}

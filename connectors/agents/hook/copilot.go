@@ -37,9 +37,8 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read parses an input, which does not name its event. An input is a signal (see Call.Signal) if it has
-// a reason or a prompt, but not both, and no field of a tool call. Any other input is a permission
-// request.
+// Read parses an input, which does not name its event. An input is a signal (see Call.Signal) if it has a
+// reason or a prompt, but not both, and no field of a tool call. Any other input is a permission request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
 	var in struct {

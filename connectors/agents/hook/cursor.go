@@ -61,9 +61,8 @@ var cursorActions = map[string]schemas.ActionType{
 	"Shell": schemas.ActionCommand, "Read": schemas.ActionFileRead, "Grep": schemas.ActionFileRead, "Write": schemas.ActionFileWrite,
 }
 
-// Read parses an input. The session's project is the first folder of the workspace. Cursor often leaves
-// the field cwd empty. The directory of a command is then unknown, unless the input of the command names
-// it.
+// Read parses an input. The session's project is the first folder of the workspace. Cursor often leaves the
+// field cwd empty. The directory of a command is then unknown, unless the input of the command names it.
 func (cursor) Read(input []byte) (Call, error) {
 	var envelope struct {
 		Event string `json:"hook_event_name"`

@@ -12,10 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askAboutDenied asks nod about a call that the host has denied by itself. If nod allows the call, the
-// host tells its agent to try again. If a person allowed it, nod keeps this as an approval for one
-// identical call, which a hook with Options.ApprovedOnly uses. In every other case, the host's denial
-// stays.
+// askAboutDenied asks nod about a call that the host has denied by itself. If nod allows the call, the host
+// tells its agent to try again. If a person allowed it, nod keeps this as an approval for one identical
+// call, which a hook with Options.ApprovedOnly uses. In every other case, the host's denial stays.
 func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 	r, err := deniedRequest(h.host, h.call, h.opts)
 	if err != nil || h.opts.Unsettled == nil { // without Unsettled, the hook cannot note the approval, and no other hook would ask nod about the repeated call

@@ -17,9 +17,8 @@ type Host struct {
 
 	// ChangesInput is true if a hook of the host can replace the input of a call.
 	ChangesInput bool
-	// ChangesSince is the oldest version whose hooks are known to replace the input. Older versions
-	// ignore the changed input and run the agent's own. ChangesSince is empty if there are no such
-	// older versions.
+	// ChangesSince is the oldest version whose hooks are known to replace the input. Older versions ignore
+	// the changed input and run the agent's own. ChangesSince is empty if there are no such older versions.
 	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
@@ -161,9 +160,8 @@ type Setup struct {
 	// them, because some hosts ignore a whole settings file with an unknown event, including the user's
 	// own rules in it.
 	Newer []string
-	// Turns are the signals by which the host reports the end of a turn. nod tells people about it with
-	// the flag --turns. If the host is older than TurnSince, its user cannot end a hook that waits for a
-	// reply.
+	// Turns are the signals by which the host reports the end of a turn. nod tells people about it with the
+	// flag --turns. If the host is older than TurnSince, its user cannot end a hook that waits for a reply.
 	Turns     []string
 	TurnSince string
 	// Terminal is an environment variable in the form NAME=VALUE. The host sets it for its hooks if its
@@ -200,8 +198,7 @@ type Setup struct {
 	// Comments is true if the host accepts comments in its settings file.
 	Comments bool
 	Version  int // the version that Install writes into a file without one; 0 if the host needs none
-	// Timeout is how long the host waits for the hook. The settings file contains it as a number of
-	// Units.
+	// Timeout is how long the host waits for the hook. The settings file contains it as a number of Units.
 	Timeout time.Duration
 	Unit    time.Duration
 	// Script is for a host without a settings file for hooks that runs programs instead. It is the

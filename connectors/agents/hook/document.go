@@ -147,8 +147,7 @@ func parseDocument(path string, data []byte, comments bool) (*document, error) {
 	return d, nil
 }
 
-// blankComments returns data with spaces in place of comments, so that every other byte keeps its
-// position.
+// blankComments returns data with spaces in place of comments, so that every other byte keeps its position.
 func blankComments(data []byte) []byte {
 	out := bytes.Clone(data)
 	for i := 0; i < len(out); i++ {

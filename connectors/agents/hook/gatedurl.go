@@ -15,9 +15,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// HeadersVariable is the environment variable in which nod mcp gate gets the HTTP headers for its
-// server, one on each line. They are no arguments, because every user of the machine could read them
-// there.
+// HeadersVariable is the environment variable in which nod mcp gate gets the HTTP headers for its server,
+// one on each line. They are no arguments, because every user of the machine could read them there.
 const HeadersVariable = "NOD_MCP_HEADERS"
 
 const upstreamFlag = "--upstream"

@@ -11,8 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The hook events of Gemini CLI that nod answers. beforeAgent comes after the user has written a
-// prompt.
+// The hook events of Gemini CLI that nod answers. beforeAgent comes after the user has written a prompt.
 const (
 	beforeTool  = "BeforeTool"
 	afterTool   = "AfterTool"
@@ -42,8 +41,7 @@ func Gemini() Host {
 type gemini struct{}
 
 // geminiTools are the tools of Gemini CLI that rules cover. In older versions, the tool of an MCP server
-// has the name that the server uses, such as Bash. Such a tool must not count as another host's tool
-// Bash.
+// has the name that the server uses, such as Bash. Such a tool must not count as another host's tool Bash.
 var geminiTools = map[string]bool{
 	"run_shell_command": true, "read_file": true, "read_many_files": true, "list_directory": true, "glob": true, "grep_search": true,
 	"search_file_content": true, "write_file": true, "replace": true, "web_fetch": true, "google_web_search": true, "ask_user": true, "exit_plan_mode": true,

@@ -45,8 +45,7 @@ type Options struct {
 	// Contain is schemas.ContainPossible if this machine can run calls contained and Project is known.
 	// Otherwise it is the reason why not. It has no effect for a host whose hook cannot change a call.
 	Contain string
-	// Nod is the nod program by which a call runs contained. If its Path is empty, no call runs
-	// contained.
+	// Nod is the nod program by which a call runs contained. If its Path is empty, no call runs contained.
 	Nod schemas.NodProgram
 	// ChangesInput is true if the host's version is at least Host.ChangesSince.
 	ChangesInput bool
@@ -58,10 +57,9 @@ type Options struct {
 	// a note of the hook at Setup.Denied (see Unsettled). The hook leaves every other call to the host.
 	// It also leaves a call to the host if it fails.
 	ApprovedOnly bool
-	// Turns makes the hook run only at the events Setup.Turns. If InTerminal is also true, the hook
-	// tells people that the agent's turn is over, and waits for a reply as the agent's next prompt. If
-	// the hook fails, it lets the host continue, because the host would take a refusal for the next
-	// prompt.
+	// Turns makes the hook run only at the events Setup.Turns. If InTerminal is also true, the hook tells
+	// people that the agent's turn is over, and waits for a reply as the agent's next prompt. If the hook
+	// fails, it lets the host continue, because the host would take a refusal for the next prompt.
 	Turns bool
 	// InTerminal is true if the host's user started the host in a terminal. If it is false, another
 	// program started the host, and waits for the end of the turn.
@@ -270,9 +268,8 @@ func (h *run) withoutNod(err error) Verdict {
 	return deny("nod could not be asked: " + err.Error())
 }
 
-// ask sends the call to nod and replies to the host with the decision. If there is no decision, it
-// replies before it withdraws or detaches the request, because the host may kill this process soon
-// after the reply.
+// ask sends the call to nod and replies to the host with the decision. If there is no decision, it replies
+// before it withdraws or detaches the request, because the host may kill this process soon after the reply.
 func (h *run) ask(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {

@@ -364,9 +364,8 @@ func TestAFaultInAQuestionLeavesItToTheHost(t *testing.T) {
 	assert.Zero(t, got.exit)
 }
 
-// TestAPromptInTheTranscriptEndsTheQuestion: the hook that asks for the next prompt ends if, according
-// to the transcript, the user has written a prompt. This is so even if nod does not learn of that
-// prompt.
+// TestAPromptInTheTranscriptEndsTheQuestion: the hook that asks for the next prompt ends if, according to
+// the transcript, the user has written a prompt. This is so even if nod does not learn of that prompt.
 func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	const typed = `{"type":"queue-operation","operation":"enqueue","sessionId":"s1","content":"go on"}` + "\n"
 	transcript := filepath.Join(t.TempDir(), "t.jsonl")

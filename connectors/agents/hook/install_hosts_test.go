@@ -103,8 +103,7 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	assert.NotContains(t, string(gone.After), "nod")
 }
 
-// With --turns, the hooks of Codex's turns, and of turns that failed, wait as long as those of other
-// turns.
+// With --turns, the hooks of Codex's turns, and of turns that failed, wait as long as those of other turns.
 func TestTurnsOfOtherEvents(t *testing.T) {
 	yes := true
 	for _, c := range []struct {

@@ -10,9 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// unaskedModes are the permission modes in which Claude Code does not ask its user, and therefore runs
-// no PermissionRequest hook. Claude Code 2.1.329 starts in the mode auto, unless its settings name
-// another.
+// unaskedModes are the permission modes in which Claude Code does not ask its user, and therefore runs no
+// PermissionRequest hook. Claude Code 2.1.329 starts in the mode auto, unless its settings name another.
 var unaskedModes = []string{"auto", "bypassPermissions", "dontAsk"}
 
 // DefaultMode returns the default permission mode in a settings file of Claude Code, and whether Claude

@@ -15,8 +15,7 @@ import (
 var openClawPlugin string
 
 // OpenClaw describes OpenClaw. Its hooks are functions of plugins. nod has a plugin that runs nod's hook
-// before every call. OpenClaw loads this plugin only if OpenClaw's settings name its file; see
-// LoadPlugin.
+// before every call. OpenClaw loads this plugin only if OpenClaw's settings name its file; see LoadPlugin.
 func OpenClaw() Host {
 	return Host{
 		Name:         "openclaw",

@@ -47,10 +47,9 @@ var (
 	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// Install adds the setting that makes the program ask before it acts, or removes this setting. It
-// returns the change, and keeps every other byte of the file. It does not change a permission setting of
-// the user. Instead, a Warning says that the program will not ask nod about the calls that the user's
-// setting allows.
+// Install adds the setting that makes the program ask before it acts, or removes this setting. It returns
+// the change, and keeps every other byte of the file. It does not change a permission setting of the user.
+// Instead, a Warning says that the program will not ask nod about the calls that the user's setting allows.
 func (k OpenCodeKind) Install(o InstallOptions) (Change, error) {
 	path, err := k.settings(o)
 	if err != nil {
@@ -181,9 +180,8 @@ func (d *document) withoutAskRules(before []byte) (after []byte, warning string)
 
 func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
 
-// formatted returns nod's setting as text for the place after the opening brace of an object. The text
-// is one line if the file is one line and has other members. It ends with a comma if other members
-// follow.
+// formatted returns nod's setting as text for the place after the opening brace of an object. The text is
+// one line if the file is one line and has other members. It ends with a comma if other members follow.
 func (d *document) formatted(setting askRules) []byte {
 	fields := make([]string, len(setting))
 	for i, s := range setting {
@@ -205,8 +203,7 @@ func (d *document) formatted(setting askRules) []byte {
 	return []byte(text + d.newline)
 }
 
-// is reports whether v is this setting, apart from white space. It returns false if v contains a
-// comment.
+// is reports whether v is this setting, apart from white space. It returns false if v contains a comment.
 func (a askRules) is(v hujson.Value) bool {
 	fields := make([]string, len(a))
 	for i, s := range a {

@@ -141,8 +141,7 @@ func (d *document) addAt(path []string, value any) error {
 	return nil
 }
 
-// removeAt removes the member at the end of a path of names, and then each object above it that is
-// empty.
+// removeAt removes the member at the end of a path of names, and then each object above it that is empty.
 func (d *document) removeAt(path ...string) {
 	for depth := len(path) - 1; depth >= 0; depth-- {
 		parent, ok := d.valueAt(path[:depth]...).(*hujson.Object)
@@ -156,8 +155,7 @@ func (d *document) removeAt(path ...string) {
 	}
 }
 
-// blocksPlugin returns a warning if a setting keeps OpenClaw from loading nod's plugin, and otherwise
-// "".
+// blocksPlugin returns a warning if a setting keeps OpenClaw from loading nod's plugin, and otherwise "".
 func (d *document) blocksPlugin() string {
 	off := func(path ...string) bool {
 		on, ok := d.valueAt(append(path, "enabled")...).(hujson.Literal)

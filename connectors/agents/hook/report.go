@@ -60,8 +60,7 @@ func (h *run) withNotices(ctx context.Context, v Verdict) Verdict {
 	return v
 }
 
-// mayBeUnsettled reports whether nod may have done something else than simply allow the calls of this
-// tool.
+// mayBeUnsettled reports whether nod may have done something else than simply allow the calls of this tool.
 func (h *run) mayBeUnsettled() bool {
 	return h.opts.Unsettled == nil || h.opts.Unsettled.Noted(agents.ID(h.call.SessionID), h.call.ToolName)
 }

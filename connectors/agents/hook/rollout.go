@@ -58,8 +58,7 @@ func (c *Call) commandDir() (dir string, known bool) {
 }
 
 // codexByUser reports whether Codex's user wrote the prompt of a turn in a terminal, according to a
-// rollout. Codex exec, editors and other programs also start turns, but they wait for the end
-// themselves.
+// rollout. Codex exec, editors and other programs also start turns, but they wait for the end themselves.
 func codexByUser(rollout, turnID string) bool {
 	f, err := os.Open(rollout)
 	if err != nil {

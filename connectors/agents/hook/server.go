@@ -45,9 +45,8 @@ const (
 // ACPServers returns a Server with which InstallServer uninstalls every ACPServer.
 func ACPServers() Server { return Server{List: acpList} }
 
-// ACPServer describes nod as an agent of an editor, whose settings must have the format of Zed's. nod
-// runs between the editor and the real agent, which command starts. The error means that command is
-// empty.
+// ACPServer describes nod as an agent of an editor, whose settings must have the format of Zed's. nod runs
+// between the editor and the real agent, which command starts. The error means that command is empty.
 func ACPServer(command []string) (Server, error) {
 	if len(command) == 0 {
 		return Server{}, errors.New("name the agent's command after --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")

@@ -107,9 +107,8 @@ func (o *Options) containable() string {
 	return o.Contain
 }
 
-// toolRequest returns the request for a tool call, and the directory in which the call runs. Claude
-// Code does not send this directory. With Options.InProject it is the project's directory. Otherwise it
-// is "".
+// toolRequest returns the request for a tool call, and the directory in which the call runs. Claude Code
+// does not send this directory. With Options.InProject it is the project's directory. Otherwise it is "".
 func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err error) {
 	r = c.request()
 	if c.server.opts.InProject {

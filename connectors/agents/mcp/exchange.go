@@ -112,8 +112,7 @@ func (e *exchange) FlushError() error {
 	return http.NewResponseController(e.w).Flush()
 }
 
-// begin records that comments may be written to the response, because it is an event stream; see
-// comment.
+// begin records that comments may be written to the response, because it is an event stream; see comment.
 func (e *exchange) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

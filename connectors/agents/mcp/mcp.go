@@ -50,8 +50,7 @@ type Options struct {
 	// it is the reason why not, or empty if the reason is unknown. It matters only to the tool approve,
 	// and only with InProject.
 	Contain string
-	// Nod is the nod program by which a call runs contained. If its Path is empty, no call runs
-	// contained.
+	// Nod is the nod program by which a call runs contained. If its Path is empty, no call runs contained.
 	Nod schemas.NodProgram
 	// Version is nod's version. The server tells it to clients.
 	Version string

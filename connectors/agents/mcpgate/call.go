@@ -212,9 +212,8 @@ func (g *gate) acceptChange(c *call) (denied string) {
 // limit. Only such a cancellation leaves nod's question pending.
 var timeoutWords = lazyregexp.New(`(?i)time(d)?[ -]?out|deadline`)
 
-// cancel handles a client's cancellation of a request. If the request is an open call, cancel ends the
-// call and returns true. Otherwise it returns false, and the caller must pass the cancellation on to the
-// server.
+// cancel handles a client's cancellation of a request. If the request is an open call, cancel ends the call
+// and returns true. Otherwise it returns false, and the caller must pass the cancellation on to the server.
 func (g *gate) cancel(m message) bool {
 	fields, _ := members(m.params)
 	var reason string
@@ -228,8 +227,7 @@ func (g *gate) cancel(m message) bool {
 	return g.end(relay.IDKey(fields["requestId"]), cause) != nil
 }
 
-// end ends the open call with this id key, and returns the call. It returns nil if there is no such
-// call.
+// end ends the open call with this id key, and returns the call. It returns nil if there is no such call.
 func (g *gate) end(key string, why error) *call {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -66,9 +66,8 @@ func readDefinition(raw json.RawMessage) (name string, d definition, err error) 
 	return name, d, err
 }
 
-// tools contains the definitions of tools that the client has seen. In a folder, it also stores each
-// tool's definition with which nod last allowed a call. Several gates of one server may use the same
-// folder.
+// tools contains the definitions of tools that the client has seen. In a folder, it also stores each tool's
+// definition with which nod last allowed a call. Several gates of one server may use the same folder.
 type tools struct {
 	dir string // if empty, only memory keeps the definitions
 

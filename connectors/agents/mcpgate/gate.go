@@ -40,9 +40,8 @@ type Options struct {
 	// Host and User are the names of the client's machine and user, for people. Project is the full
 	// path of the client's project; empty means unknown.
 	Host, User, Project string
-	// Definitions is the folder for the definitions of tools with which nod allowed calls. If it is
-	// empty, the gate keeps them in memory, and does not notice a change since the end of an earlier
-	// gate.
+	// Definitions is the folder for the definitions of tools with which nod allowed calls. If it is empty,
+	// the gate keeps them in memory, and does not notice a change since the end of an earlier gate.
 	Definitions string
 	// Waits records that this process waits for a decision.
 	Waits agents.Waits
