@@ -20,8 +20,8 @@ import (
 // errUnchanged is the error of a change to which the user did not agree.
 var errUnchanged = errors.New("nothing was changed")
 
-// addPolicy adds suggested rules to the allow rules of settings.json, and applies the file. It first
-// prints the change and, unless yes is set, asks the user.
+// addPolicy adds suggested rules to the allow rules of settings.json, and applies the file. Before
+// that, it prints the change and, unless yes is set, asks the user.
 func (e *env) addPolicy(path string, suggestions []policy.Suggestion, yes bool) error {
 	if !yes && !e.interactive() {
 		return fmt.Errorf("%w: there is no terminal to ask on; --yes adds the rules without asking", errUnchanged)
@@ -68,9 +68,9 @@ func (e *env) planPolicy(path, preset string, suggestions []policy.Suggestion, i
 	})
 }
 
-// mayAllow returns an error if this user may not allow, at the terminal and from now on, calls of a
-// risk in a project. An empty project means every project. A rule in the settings allows the calls of
-// all agents and hosts, so an approver for only some agents or hosts may not add the rule.
+// mayAllow returns an error if this user may not add, at the terminal, a lasting allow for calls of
+// this risk in a project. An empty project means every project. A rule in the settings allows the calls
+// of all agents and hosts, so that an approver for only some agents or hosts may not add one.
 func mayAllow(s *schemas.Settings, risk schemas.Risk, project string) error {
 	u, err := user.Current()
 	if err != nil {
@@ -93,7 +93,7 @@ func mayAllow(s *schemas.Settings, risk schemas.Risk, project string) error {
 	return nil
 }
 
-// inForce returns an error if a running nod uses other settings than settings.json has.
+// inForce returns an error if a running nod uses other settings than those in settings.json.
 func (e *env) inForce(s *schemas.Settings) error {
 	ctx, owner, done, err := e.owner()
 	if errors.Is(err, bus.ErrNotRunning) {
@@ -117,8 +117,7 @@ func (e *env) inForce(s *schemas.Settings) error {
 	return nil
 }
 
-// equalJSON reports whether two values have the same JSON, without regard to spaces and the order of
-// members.
+// equalJSON reports whether two JSON values differ only in spaces and in the order of members.
 func equalJSON(a, b any) (bool, error) {
 	var trees [2]any
 	for i, v := range []any{a, b} {

@@ -63,7 +63,7 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
-	case c.Rule != "": // --rule has no effect without a lasting allow, so it is refused
+	case c.Rule != "": // --rule needs a lasting allow, and is refused without one because it would have no effect
 		return a, errors.New("--rule chooses the rule of a lasting grant: add --always or --for")
 	}
 	return a, nil

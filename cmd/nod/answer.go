@@ -144,7 +144,7 @@ func (e *env) answerTyped(session string, asJSON bool) error {
 func isQuestion(p *schemas.Prompt) bool { return p.Request.Kind == schemas.KindQuestion }
 func isCall(p *schemas.Prompt) bool     { return p.Request.Kind != schemas.KindQuestion }
 
-// A choice sets the option of an answer to one of the options that the prompt offers.
+// A choice sets the option of an answer to one of the options in the prompt.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
 func ofKind(kind schemas.OptionKind) choice {
@@ -161,9 +161,9 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords returns the choice that the user typed. A number chooses the option with that number. Any
-// other text chooses the free-text option and becomes its text. The choice fails if the request does
-// not ask for a choice or a text, or has no matching option.
+// ofWords returns the choice for the words that the user typed. A number chooses the option with that
+// number. Any other words choose the free-text option and become the text of the answer. The choice
+// returns an error if the request does not ask for a choice or a text, or has no matching option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {
@@ -323,7 +323,7 @@ func (e *env) refused(err error, now time.Time, asJSON bool) error {
 	return errors.New(people.Refusal(se, now))
 }
 
-// width returns the terminal's width in columns, or 0 if stdout is no terminal.
+// width returns the terminal's width in columns, or 0 if stdout is not a terminal.
 func (e *env) width() int {
 	f, ok := e.stdout.(*os.File)
 	if !ok {

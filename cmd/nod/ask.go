@@ -69,8 +69,8 @@ func (c *askCmd) Run(e *env) error {
 	return c.send(ctx, e, client, &request)
 }
 
-// send sends r within ctx and waits for the decision. The end of e.ctx withdraws r. send prints the
-// decision, or the receipt with --async.
+// send sends r, at most until ctx ends, and waits for the decision. If e.ctx ends first, it withdraws
+// r. It prints the decision or, with --async, the receipt.
 func (c *askCmd) send(ctx context.Context, e *env, client *nod.Client, r *schemas.Request) error {
 	// The id is made before SubmitAs, so that a signal during SubmitAs can withdraw the request.
 	r.Rejoin = r.PendingID != ""
@@ -96,8 +96,8 @@ func (c *askCmd) send(ctx context.Context, e *env, client *nod.Client, r *schema
 	return c.printDecision(e, r, d)
 }
 
-// takeBack withdraws a request whose asker was stopped. If no engine replies in time, the error says how
-// to end the request by hand.
+// takeBack withdraws a request because the user has stopped nod ask. If no engine replies in time, the
+// error says how to end the request by hand.
 func takeBack(client *nod.Client, r *schemas.Request) (schemas.Decision, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), takeBackTimeout)
 	defer cancel()

@@ -9,9 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// asksNow returns a line about an agent program. It names the calls about which the program asks nod
-// now, or the reason why the program does not ask yet. The line claims only facts that this command has
-// checked.
+// asksNow returns a line about a host. The line names the calls about which the host asks nod now, or
+// the reason why it does not ask yet. It claims only what this command has checked.
 func (c *installCmd) asksNow(e *env, path string) string {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
@@ -39,8 +38,8 @@ func (c *installCmd) asksNow(e *env, path string) string {
 	return fmt.Sprintf("%s asks nod now: %s", path, seen)
 }
 
-// tryHooks makes a test call through each hook in a settings file, with the command in that file, and
-// describes the result. The error says why the hooks do not ask nod.
+// tryHooks makes a test call through each hook in a settings file, by the command in that file, and
+// describes the result. If the hooks do not ask nod, the error says why.
 func (e *env) tryHooks(host hook.Host, at hook.Inspection) (seen string, err error) {
 	if hint := e.startHint(); hint != "" {
 		return "", errors.New("it was not tried" + hint + ", and try the hook with: nod doctor")

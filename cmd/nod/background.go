@@ -90,8 +90,8 @@ func (e *env) awaitChild(dir string, pid int, ended <-chan error) error {
 	}
 }
 
-// lastError returns the last error message in a log, or nil. It ignores the first skip bytes of the
-// log.
+// lastError returns the last error message in a log, or nil. It skips the first bytes of the log, as
+// many as skip says.
 func lastError(log string, skip int) error {
 	all, err := os.ReadFile(log)
 	if err != nil || len(all) < skip {

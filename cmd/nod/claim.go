@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// keepClaims is how long the file of a claim stays. It is longer than nod keeps a decision.
+	// keepClaims is how long the file of a claim is kept, which is longer than nod keeps a decision.
 	keepClaims = 48 * time.Hour
 	// claimRetry is the pause between attempts to lock a claim that another process holds.
 	claimRetry = 200 * time.Millisecond
 )
 
-// The content of a claim's file. If the content is claimed and the file is unlocked, its writer was
-// killed while it sent the reply.
+// The content of a claim's file. If it is claimed although no process has locked the file, the process
+// with the claim was killed while it sent the reply.
 const (
 	claimed = "claimed"
 	handled = "handled"

@@ -1,5 +1,5 @@
 // Package agents contains code that several agent connectors share: the interface to nod, the
-// conversion of a host's ids to ids for nod, and the sentences that tell an agent the decision.
+// conversion of a host's ids to ids for nod, and the texts that tell an agent a decision.
 package agents
 
 import (
@@ -21,16 +21,15 @@ type Asker interface {
 	// *schemas.Error. Its code is UNAVAILABLE if nod does not accept r in time. When ctx ends, Ask
 	// returns an error and r may stay pending. The caller must then withdraw r.
 	Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error)
-	// Withdraw ends a request that its agent no longer waits for. It also has an effect if the request
-	// has not reached nod yet. If the request was decided before, the decision stays and Withdraw
-	// returns nil.
+	// Withdraw ends a request that its agent no longer waits for. It works even if the request reaches
+	// nod only later. If the request is decided already, the decision stays and Withdraw returns nil.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
-// CallAsker is the interface to nod of a connector that knows which calls its agent never runs.
+// CallAsker is the interface to nod of a connector that learns which calls its agent never runs.
 type CallAsker interface {
 	Asker
-	// Abandon withdraws the request of a tool call that never runs. If the request was allowed before,
+	// Abandon withdraws the request of a tool call that never runs. If nod has allowed the request already,
 	// its record gets the aftermath schemas.AftermathNeverRan, which people read instead of the allow.
 	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
 }
@@ -38,10 +37,10 @@ type CallAsker interface {
 // storeWithin is the longest time that nod may take to store a request.
 const storeWithin = 15 * time.Second
 
-// UntilStored returns a context for the time in which nod must store a request. The context ends after
-// 15 s, or after three quarters of the time to ctx's deadline if that is earlier. If nod has not
-// stored the request by then, Ask fails with UNAVAILABLE before ctx ends, and the caller can report
-// that failure instead of a pending request.
+// UntilStored returns a context for the time in which nod must store a request. It ends after 15 s or,
+// if ctx has a deadline soon, after three quarters of the time until then. If nod has not stored the
+// request by then, Ask fails with UNAVAILABLE while ctx still runs, so that the caller can report this
+// failure instead of a pending request.
 func UntilStored(ctx context.Context) (context.Context, context.CancelFunc) {
 	within := storeWithin
 	if deadline, ok := ctx.Deadline(); ok {
@@ -50,10 +49,10 @@ func UntilStored(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, within)
 }
 
-// MayBeOpen reports whether a request may be pending after Ask failed with err. The caller must
-// then withdraw it. If nod refused the request with a code other than UNAVAILABLE or
-// INTERNAL_ERROR, nod has not stored it and MayBeOpen returns false. After CONFLICT, the id belongs
-// to another request, which the caller must not withdraw.
+// MayBeOpen reports whether a request may be pending although Ask failed with err. If so, the caller
+// must withdraw the request. If nod refused the request with a code other than UNAVAILABLE and
+// INTERNAL_ERROR, nod has not stored it, and MayBeOpen returns false. One such code is CONFLICT:
+// another request has the id, and the caller must not withdraw that request.
 func MayBeOpen(err error) bool {
 	var refused *schemas.Error
 	if !errors.As(err, &refused) {
@@ -75,6 +74,6 @@ func ID(host string) string {
 	return "h-" + hex.EncodeToString(sum[:16])
 }
 
-// NewID returns a random id of 16 lower-case letters and digits (80 bits). Its first schemas.MinPrefix
-// characters are usually enough for a person to name the request.
+// NewID returns a random id of 16 lower-case letters and digits (80 bits). People can usually name the
+// request by the first schemas.MinPrefix characters.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }

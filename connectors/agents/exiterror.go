@@ -1,7 +1,7 @@
 package agents
 
-// The exit codes of nod if it does not run the command. The program env and shells use the same
-// codes.
+// The exit codes of nod if it does not run the command. They are the same as those of the program env
+// and of shells.
 const (
 	CodeRefused  = 125 // nod refused to run the command, or could not contain it
 	CodeCannot   = 126 // the program exists but cannot be executed

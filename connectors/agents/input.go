@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cwdField is the field in which the host names a call's working directory. Rules rely on this field.
-// If the tool's own input has a field "cwd", nod renames that field to ownCwdField. No rule matches
-// ownCwdField, so nod asks a person.
+// cwdField is the field in which the host names the directory of a call. Rules rely on this field. If
+// the tool's own input has a field "cwd", nod renames that field to ownCwdField. No rule matches
+// ownCwdField, so that nod asks a person.
 const (
 	cwdField    = "cwd"
 	ownCwdField = "cwd, in the input"
@@ -22,10 +22,9 @@ func IsObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
-// WithCwd returns a tool's input as people and rules see it. Unless cwd is empty, it adds the
-// host's "cwd" as the last field, so that a person sees where a command runs. It keeps all other
-// bytes, because a number that was decoded and encoded again could differ from the number that the
-// tool gets.
+// WithCwd returns a tool's input as people and rules see it. It adds the host's "cwd" as the last field, so
+// that a person sees where a command runs, but adds nothing if cwd is empty. It keeps all other bytes,
+// because a number that was decoded and encoded again could differ from the number that the tool gets.
 func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {
@@ -50,9 +49,9 @@ func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// WithoutCwd reverses WithCwd. It converts the input that a person edited to the input for the tool.
-// If the person changed the host's "cwd", it returns an error, because the tool would still run in the
-// original directory.
+// WithoutCwd reverses WithCwd for an input that a person has edited, and returns the input for the
+// tool. If the person changed the host's "cwd", it returns an error, because the tool would still run
+// in the original directory.
 func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, error) {
 	_, original, err := ParseObject(input)
 	if err != nil {
@@ -84,7 +83,7 @@ func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if err != nil {
 		return hujson.Value{}, nil, err
 	}
-	return v, v.Value.(*hujson.Object), nil // the type is certain, because IsObject has checked raw
+	return v, v.Value.(*hujson.Object), nil // raw has this type, because IsObject has checked it
 }
 
 // Member returns the index of the member with this name, or -1. If several members have the name, it

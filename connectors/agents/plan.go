@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The ids of the options that a person gets for a plan. The last option of a plan has the id
-// noAnswer, as in a question.
+// The ids of the options for a plan. The last option of a plan has the id noAnswer, like that of a
+// question.
 const (
 	acceptEdits  = "plan_accept_edits"
 	askEdits     = "plan_ask_edits"
@@ -15,8 +15,8 @@ const (
 	changePlan   = "plan_change"
 )
 
-// PlanRequest returns a request that asks a person to approve the plan in the input of Claude
-// Code's tool ExitPlanMode. r is the request for the whole tool call. leave is the label of the
+// PlanRequest returns a request that asks people to approve a plan. The plan is in the input of Claude
+// Code's tool ExitPlanMode. r is the request for the whole tool call, and leave is the label of the
 // option that gives no answer. ok is false if the input has no plan that nod can show.
 func PlanRequest(r schemas.Request, leave string) (asks schemas.Request, ok bool) {
 	r.Kind, r.ActionType, r.Title = schemas.KindQuestion, schemas.ActionOther, "Plan: may the agent carry it out?"
@@ -34,15 +34,15 @@ func PlanRequest(r schemas.Request, leave string) (asks schemas.Request, ok bool
 // PlanAnswer is a person's answer to a PlanRequest.
 type PlanAnswer struct {
 	Approved bool
-	// Update sets Claude Code's permission mode for the rest of the session, in the format of
+	// Update sets Claude Code's permission mode for the rest of the session. Its format is that of
 	// updatedPermissions in a reply to Claude Code. It is nil if Approved is false.
 	Update json.RawMessage
 	// Message tells the agent to keep planning. It is empty if Approved is true.
 	Message string
 }
 
-// AnswerToPlan returns the answer in d, the decision about r. ok is false if no person made the
-// decision, or if the person chose to give no answer.
+// AnswerToPlan returns the answer that the decision d about r contains. ok is false if no person made
+// the decision, or if the person chose to give no answer.
 func AnswerToPlan(r schemas.Request, d schemas.Decision) (a PlanAnswer, ok bool) {
 	option, offered := r.Option(d.OptionID)
 	if !offered || d.By.Kind != schemas.ByHuman || option.Kind != d.OptionKind {

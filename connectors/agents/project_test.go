@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// A git repository below the project does not itself become the project, because a stranger may
+// A git repository in a directory of the project does not become the project, because a stranger may
 // have made it.
 func TestTheProjectIsTheOutermostRepository(t *testing.T) {
 	root := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Question is a question of an agent to its user, in Claude Code's format. A person answers the
-// question. No rule decides it.
+// Question is a question of an agent to its user, in Claude Code's format. Only a person can answer it,
+// and no rule decides it.
 type Question struct {
 	Text    string           `json:"question"`
 	Header  string           `json:"header"`
@@ -30,8 +30,8 @@ type QuestionChoice struct {
 	Description string `json:"description"`
 }
 
-// ownWords and noAnswer are the ids of the two options that nod adds to the agent's choices. A
-// person who chooses ownWords writes an answer. A person who chooses noAnswer gives no answer.
+// nod adds two options to the agent's choices: with ownWords, a person writes an answer, and with
+// noAnswer, a person gives no answer.
 const (
 	ownWords = "own_words"
 	noAnswer = "no_answer"
@@ -61,9 +61,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns a request that asks a person the question q. The request has a new id, and the
-// session, agent and host of r, the request for the whole tool call. leave is the label of the
-// option that gives no answer. The error means that q cannot be encoded as JSON.
+// Request returns a request that asks people the question q. It has a new id, and the session, agent
+// and host of r, which is the request for the whole tool call. leave is the label of the option that
+// gives no answer. The error means that q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string
@@ -84,7 +84,7 @@ func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, er
 	if q.Header != "" {
 		r.Title = "Question: " + cut(q.Header, 100)
 	}
-	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // a new id, because a call may contain several questions
+	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // the id is new, because a call may contain several questions
 	r.Options = nil
 	for i, c := range q.Choices {
 		r.Options = append(r.Options, schemas.Option{OptionID: fmt.Sprintf("answer_%d", i+1), Name: c.Label, Kind: schemas.AllowOnce})
@@ -107,7 +107,7 @@ func cut(s string, n int) string {
 }
 
 // Answer returns the text of the answer to q. r is the request that q.Request made, and d is the
-// decision about r. ok is false if d contains no answer of a person.
+// decision about r. ok is false if d does not contain a person's answer.
 func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, ok bool) {
 	option, offered := r.Option(d.OptionID)
 	if !Allows(r, d) || !offered || d.By.Kind != schemas.ByHuman {
@@ -119,9 +119,9 @@ func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, o
 	return option.Name, true
 }
 
-// withLabels returns the labels of the choices whose numbers are in text. Commas separate the
-// labels, as in Claude Code. If the question takes only one answer, or text is not a list of such
-// numbers, withLabels returns text.
+// withLabels returns the labels of the choices whose numbers are in text, with commas between them as
+// in Claude Code. If the question takes only one answer, or text is no list of such numbers, it returns
+// text unchanged.
 func (q *Question) withLabels(text string) string {
 	if !q.Several {
 		return text
@@ -140,8 +140,9 @@ func (q *Question) withLabels(text string) string {
 	return strings.Join(labels, ", ")
 }
 
-// WithAnswers adds answers, keyed by question text, to the input of AskUserQuestion and
-// keeps its other bytes. It returns an error if the input has a field "answers" already.
+// WithAnswers adds answers to the input of AskUserQuestion, and keeps the other bytes of the input. The
+// key of an answer is the text of its question. WithAnswers returns an error if the input has a field
+// "answers" already.
 func WithAnswers(input json.RawMessage, answers map[string]string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person answers a question that takes several answers with the numbers of the choices, or with
-// words. The agent gets the labels of the numbered choices.
+// If a question takes several answers, a person answers with numbers of choices or with words. The
+// agent gets the labels of the choices instead of the numbers.
 func TestNumbersBecomeTheLabelsOfSeveralAnswers(t *testing.T) {
 	choices := []agents.QuestionChoice{{Label: "Postgres"}, {Label: "SQLite"}, {Label: "Redis, Valkey"}}
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ type AgentReply struct {
 	Text    string // never empty
 }
 
-// DescribeDecision returns a text about decision d for the agent that sent r. A tool call that
-// timed out or was withdrawn counts as denied, and the reply is no error. If a request for
+// DescribeDecision returns a text about the decision d for the agent that sent the request r. A tool
+// call that timed out or was withdrawn counts as denied, which is no error. If a request for
 // permissions timed out or was withdrawn, the reply is an error.
 func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := AgentReply{Allowed: Allows(*r, *d)}
@@ -27,7 +27,7 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 		reply.Text = "Permission granted for " + Access(r.Permissions) + "."
 	case reply.Allowed:
 		reply.Text = withDecider("Allowed", d)
-	case d.Outcome == schemas.TimedOut: // the engine's message in d contains how long r waited
+	case d.Outcome == schemas.TimedOut: // the message in d says how long r waited
 		reply.IsError, reply.Text = permission, orElse(d.Message, "Permission request timed out.")
 	case d.Outcome == schemas.Withdrawn:
 		reply.IsError, reply.Text = permission, withMessage("Permission request was withdrawn", d.Message)
@@ -49,8 +49,8 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeRefusingEdits is like DescribeDecision, for an agent that cannot run an edited input. An
-// allow with an edited input becomes a denial, and the text contains the edited input.
+// DescribeRefusingEdits is DescribeDecision for an agent that cannot run an edited input. If d allows
+// an edited input, the reply is a denial, whose text contains that input.
 func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := DescribeDecision(r, d)
 	if reply.Allowed && d.UpdatedInput != nil {
@@ -59,7 +59,7 @@ func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeError returns a text for the agent about nod's refusal. The reply is never an allow.
+// DescribeError returns a text about a refusal by nod, for the agent. The reply is never an allow.
 func DescribeError(err *schemas.Error) AgentReply {
 	text := err.Message
 	if err.Code == schemas.CodeUndeliverable {
@@ -68,7 +68,7 @@ func DescribeError(err *schemas.Error) AgentReply {
 	return AgentReply{IsError: true, Text: orElse(text, "Permission request failed")}
 }
 
-// AlreadyGranted returns the text for an agent that requests permissions that it already has.
+// AlreadyGranted returns the text for an agent that requests permissions which it has already.
 func AlreadyGranted(tags []string) string {
 	return "Permission already granted for " + Access(tags) + "."
 }
@@ -99,8 +99,8 @@ func Access(tags []string) string {
 	return strings.Join(all, "")
 }
 
-// withDecider returns the outcome, the name of the rule or person that decided, and the decision's
-// message. If a rule decided with a message, it returns only the message, because the message names
+// withDecider returns a text with the outcome, the name of the rule or person that decided, and the
+// decision's message. If a rule has a message of its own, the text is only that message, which names
 // the rule.
 func withDecider(outcome string, d *schemas.Decision) string {
 	if d.By.Kind == schemas.ByPolicy && d.Message != "" {

@@ -10,14 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reply is the id of the option with which a person writes the agent's next prompt.
+// reply is the id of an option. A person who chooses it writes the agent's next prompt.
 const reply = "reply"
 
-// maxLast is the largest length in bytes of each text in a TurnRequest. It is limited because chats offer
-// a reply only to a question that fits into one message.
+// maxLast is the largest length, in bytes, of each text in a TurnRequest. A longer question would not
+// fit into one message of a chat, and chats offer a reply only to a single message.
 const maxLast = 1500
 
-// turnTool is the ToolName of each TurnRequest, for people.
+// turnTool is the ToolName of each TurnRequest. People see it.
 const turnTool = "turn"
 
 // Turn is the end of an agent's turn. If a text has more than 1,500 bytes, people see only its end, with
@@ -25,12 +25,13 @@ const turnTool = "turn"
 type Turn struct {
 	Message string // the agent's last message; may be empty
 	Failure string // why the turn failed; empty if the agent has finished
-	NoReply bool   // the host takes no prompt in reply, so people only hear of the end
+	NoReply bool   // the host takes no prompt in reply, so that people only read that the turn is over
 }
 
 // TurnRequest returns a request that tells people that the turn of an agent is over. A person's reply
-// becomes the agent's next prompt; see Reply. If t.NoReply is true, they can only say that they have seen it. r names the session, the agent and the host. The host's own
-// user may write the next prompt before a person replies. The error means that t cannot be encoded as JSON.
+// becomes the agent's next prompt; see Reply. If t.NoReply is true, people can only say that they have
+// seen the request. The session, the agent and the host are those of r. The host's own user may write
+// the next prompt before a person replies. The error means that t cannot be encoded as JSON.
 func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 	details := map[string]string{}
 	for name, text := range map[string]string{"message": t.Message, "failure": t.Failure} {
@@ -60,16 +61,16 @@ func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 	return r, nil
 }
 
-// TurnID returns the id of the question about the end of a turn. All processes that follow the session
-// use this id, so that they ask one question. turn identifies the turn in its session. round is the
-// number of earlier questions about the turn that were withdrawn.
+// TurnID returns the id of the question about the end of a turn. All processes that follow a session
+// use this id, so that they share one question. The parameter turn identifies the turn in its session,
+// and round is the number of earlier questions about it that were withdrawn.
 func TurnID(session, turn string, round int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", session, turn, round))
 	return "turn_" + hex.EncodeToString(sum[:12])
 }
 
-// Reply returns the next prompt that a person wrote for the agent. d is the decision about r, a
-// TurnRequest. ok is false if no person replied.
+// Reply returns the next prompt that a person wrote for the agent. d is the decision about r, which
+// must be a TurnRequest. ok is false if no person replied.
 func Reply(r schemas.Request, d schemas.Decision) (prompt string, ok bool) {
 	if d.OptionID != reply || d.By.Kind != schemas.ByHuman || !Allows(r, d) {
 		return "", false
@@ -78,8 +79,8 @@ func Reply(r schemas.Request, d schemas.Decision) (prompt string, ok bool) {
 	return prompt, prompt != ""
 }
 
-// cutBytes returns s if it has at most n bytes. Otherwise it returns the end of s, after a first line
-// that marks the cut.
+// cutBytes returns s if it has at most n bytes. Otherwise it returns the end of s, after a line that
+// says that the beginning is missing.
 func cutBytes(s string, n int) string {
 	const mark = "(cut by nod: the agent has the beginning)\n… "
 	if len(s) <= n {

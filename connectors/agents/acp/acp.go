@@ -49,9 +49,8 @@ type Waiting interface {
 	Await(ctx context.Context) (schemas.Decision, error)
 }
 
-// Connect connects to nod. If nod is not running, the error is a *schemas.Error with the code
-// UNAVAILABLE. After any error, the sidecar calls Connect again for the next request. The connection
-// must outlive ctx.
+// Connect connects to nod. If nod is not running, the error is a *schemas.Error with the code UNAVAILABLE.
+// After any error, the sidecar calls Connect again for the next request. The connection must outlive ctx.
 type Connect func(ctx context.Context) (Nod, error)
 
 // Options configure a sidecar.
@@ -66,8 +65,7 @@ type Options struct {
 	Turns bool
 	// Waits records that this process waits for a decision or a reply.
 	Waits agents.Waits
-	// People see AgentName, Host and User. If AgentName is empty, it is the name that the agent
-	// reports.
+	// People see AgentName, Host and User. If AgentName is empty, it is the name that the agent reports.
 	AgentName, Host, User string
 	// Stream sends the requests that wait for a person to its subscribers, who may answer them. It may
 	// be nil.

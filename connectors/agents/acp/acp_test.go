@@ -301,9 +301,8 @@ func TestAHugeLinePassesUnchanged(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestRequestUsesEarlierUpdates: the request for nod contains the tool's name and kind from earlier
-// updates about the same tool call. If an earlier call with the same id has ended, its updates have no
-// effect.
+// TestRequestUsesEarlierUpdates: the request for nod contains the tool's name and kind from earlier updates
+// about the same tool call. If an earlier call with the same id has ended, its updates have no effect.
 func TestRequestUsesEarlierUpdates(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})

@@ -85,8 +85,7 @@ func (s *sidecar) run(a *ask) {
 	}
 }
 
-// registerWait records that this process waits for the request a. The function unregister ends the
-// record.
+// registerWait records that this process waits for the request a. The function unregister ends the record.
 func (s *sidecar) registerWait(a *ask) (unregister func()) {
 	return s.opts.Waits.Register(&a.request, func(err error) {
 		s.opts.Log.Warn("acp: if this program is killed, a request stays open until its deadline", "reason", err)

@@ -9,8 +9,7 @@ import (
 )
 
 // An agent may report a name and a kind that contradict each other, such as the name Read and the kind
-// execute. nod then names the tool by its kind, so that rules about the tool Read do not cover the
-// call.
+// execute. nod then names the tool by its kind, so that rules about the tool Read do not cover the call.
 func TestAToolOfAnotherKindLosesItsName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

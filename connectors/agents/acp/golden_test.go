@@ -15,10 +15,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays the transcripts in testdata. A line "SIDE: TEXT" is output of SIDE, the
-// editor or the agent. A line "> SIDE: TEXT" is the next line that SIDE must receive, byte for byte. At
-// the end, no further line may arrive. The words race and deny in the first line set the options Race
-// and Deny.
+// TestTranscripts replays the transcripts in testdata. A line "SIDE: TEXT" is output of SIDE, the editor or
+// the agent. A line "> SIDE: TEXT" is the next line that SIDE must receive, byte for byte. At the end, no
+// further line may arrive. The words race and deny in the first line set the options Race and Deny.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")

@@ -18,9 +18,8 @@ type noticeParams struct {
 	Update  any    `json:"update"`
 }
 
-// tellNotices shows the notices of a request's session in the editor until the request has an answer.
-// It shows the notice that a question is shown only during a turn, and only if the question is this
-// request.
+// tellNotices shows the notices of a request's session in the editor until the request has an answer. It
+// shows the notice that a question is shown only during a turn, and only if the question is this request.
 func (s *sidecar) tellNotices(nod Nod, a *ask) {
 	err := nod.Notices(a.ctx, a.request.SessionID, func(n schemas.Notice) {
 		if !agents.IsNews(n, a.request.PendingID) || n.Kind == schemas.NoticeShown && !s.cache.prompting(a.session) {

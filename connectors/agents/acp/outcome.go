@@ -34,8 +34,7 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	return outcome{}, errAskEditor
 }
 
-// refusal converts a decision that does not allow the request to an option that denies it, or to
-// cancelled.
+// refusal converts a decision that does not allow the request to an option that denies it, or to cancelled.
 func (p *permission) refusal(d schemas.Decision) outcome {
 	switch d.Outcome {
 	case schemas.Cancelled, schemas.Withdrawn:

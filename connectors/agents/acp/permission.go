@@ -40,9 +40,8 @@ var errQuestion = errors.New("the request is a question, not a permission")
 // errOver means that the call can no longer run, because the agent has ended or dropped it.
 var errOver = errors.New("the agent has ended the call, or dropped it after a denial")
 
-// readPermission parses a permission request. If the call can no longer run, the error is errOver.
-// After any other error, the editor must handle the request, because nod cannot show it to a person in
-// full.
+// readPermission parses a permission request. If the call can no longer run, the error is errOver. After
+// any other error, the editor must handle the request, because nod cannot show it to a person in full.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	params := object(m.params)
 	call := object(params["toolCall"])
@@ -171,9 +170,8 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 	return schemas.Encode(shown)
 }
 
-// withoutCwd renames the field "cwd" of input, if there is one. The model chose its value, and rules
-// would take it for the directory that the host reports. No rule matches the new name, so nod asks a
-// person.
+// withoutCwd renames the field "cwd" of input, if there is one. The model chose its value, and rules would
+// take it for the directory that the host reports. No rule matches the new name, so nod asks a person.
 func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if _, named := object(input)["cwd"]; !named {
 		return input, nil

@@ -22,8 +22,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asAgent is an environment variable. It makes this test binary act as the agent whose name is its
-// value.
+// asAgent is an environment variable. It makes this test binary act as the agent whose name is its value.
 const asAgent = "NOD_TEST_AGENT"
 
 func TestMain(m *testing.M) {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is an approval request of Codex that has no answer yet. It gets only one answer, because a
-// goroutine must remove the ask from sidecar.open before it answers.
+// ask is an approval request of Codex that has no answer yet. It gets only one answer, because only the
+// goroutine that removes it from sidecar.open may answer it.
 type ask struct {
 	line   []byte // the whole request as Codex wrote it
 	id     json.RawMessage
@@ -21,10 +21,10 @@ type ask struct {
 	end context.CancelCauseFunc
 }
 
-// decision is an answer to an approval request in Codex's format.
+// decision is Codex's format of an answer to an approval request.
 type decision string
 
-// The decisions that nod sends. Codex also has "cancel", which ends the whole turn.
+// The decisions that the sidecar sends. It never sends Codex's "cancel", which ends the whole turn.
 const (
 	accept           decision = "accept"
 	acceptForSession decision = "acceptForSession"
@@ -40,8 +40,8 @@ func (s *sidecar) intercept(a *ask) {
 	earlier := s.open[string(a.id)]
 	switch {
 	case s.gone:
-		end(nil) // Codex or its client is gone, so no answer could be delivered
-	case earlier != nil: // two open requests have the same id, and Codex could not tell their answers apart
+		end(nil) // the sidecar could not deliver an answer, because Codex or its client is gone
+	case earlier != nil: // two open requests have the same id, so that Codex could not distinguish their answers
 		delete(s.open, string(a.id))
 		earlier.end(errReused)
 		end(nil)
@@ -61,8 +61,8 @@ func (s *sidecar) intercept(a *ask) {
 	}
 }
 
-// askAndAnswer asks nod about an approval request and answers Codex, unless Codex no longer
-// waits for the answer.
+// askAndAnswer asks nod about an approval request and sends Codex the answer. If Codex no longer waits,
+// it sends no answer.
 func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	unregister := s.opts.Waits.Register(r, func(err error) {
 		s.opts.Log.Warn("codex: if this program is killed, a request stays open until its deadline", "id", r.PendingID, "error", err)
@@ -77,18 +77,18 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		s.fallBack(a, err, away && !s.opts.Deny) // answer first, because the withdrawal takes up to withdrawWithin if nod is unavailable
+		s.fallBack(a, err, away && !s.opts.Deny) // the answer comes first, because the withdrawal takes up to withdrawWithin if nod is unavailable
 		if agents.MayBeOpen(err) {
 			s.leave(ctx, r, s.nod.Withdraw)
 		}
 		return
 	}
-	unregister() // before the answer: if this process is killed later, nod does not claim that the call never ran
+	unregister() // before the answer, so that nod does not claim that the call never ran if somebody kills this process later
 	s.answer(a, decisionOf(r, d))
 }
 
-// decisionOf converts nod's decision about r to Codex's format. It returns decline unless the decision
-// allows r with its original input.
+// decisionOf converts nod's decision about r to Codex's format. The result is decline, unless the
+// decision allows r with its original input.
 func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	switch {
 	case !agents.Allows(*r, d), d.UpdatedInput != nil: // Codex cannot run an edited input
@@ -99,8 +99,8 @@ func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	return accept
 }
 
-// fallBack handles an approval request that nod could not decide. It passes the request to the client
-// if client is true, and declines it otherwise.
+// fallBack handles an approval request that nod could not decide. If the parameter client is true, it
+// passes the request to the client. Otherwise it declines the request.
 func (s *sidecar) fallBack(a *ask, why error, client bool) {
 	if client {
 		s.opts.Log.Warn("codex: nod could not decide; the client asks in nod's place", "reason", why)
@@ -123,8 +123,8 @@ func (s *sidecar) answer(a *ask, d decision) {
 	s.tellCodex(append(line, '\n'))
 }
 
-// take removes an approval request from the open ones and returns true. Only the caller that gets true
-// may answer the request. take returns false if another caller removed the request first.
+// take removes an approval request from the open requests and returns true. Only the caller that gets
+// true may answer the request. take returns false if another caller was first.
 func (s *sidecar) take(a *ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +135,8 @@ func (s *sidecar) take(a *ask) bool {
 	return true
 }
 
-// endMatching withdraws the open approval requests for which match returns true. It sends Codex no
-// answer, because Codex no longer waits for these requests.
+// endMatching withdraws the open approval requests for which the function match returns true. It sends
+// Codex no answers, because Codex no longer waits for them.
 func (s *sidecar) endMatching(why error, match func(*ask) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +157,8 @@ func (s *sidecar) endAll(why error) {
 
 func (s *sidecar) abandon(ctx context.Context, r *schemas.Request) { s.leave(ctx, r, s.nod.Abandon) }
 
-// leave ends r by the function how, a method of s.nod, with ctx's cause as the reason. leave works even
-// if ctx has ended.
+// leave ends the request r by the function how, which is a method of s.nod. The reason is the cause for
+// which ctx has ended.
 func (s *sidecar) leave(ctx context.Context, r *schemas.Request, how func(ctx context.Context, sessionID, pendingID, reason string) error) {
 	why := "nod could not be asked"
 	if cause := context.Cause(ctx); cause != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// The sidecar keeps a limited number of entries, however many threads and file changes Codex starts.
+// The sidecar keeps only a limited number of threads and file changes, even if Codex starts very many.
 func TestTheMapsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := &sidecar{items: map[string]item{}, dirs: map[string]string{}}

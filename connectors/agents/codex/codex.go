@@ -1,10 +1,9 @@
-// Package codex lets nod decide the approval requests of Codex's app-server, which ask whether
-// Codex may run a command or change files. The package is a sidecar between Codex and the client,
-// the program that controls Codex through the app-server. The sidecar passes every line unchanged
-// except the approval requests. nod decides these instead of the client.
+// Package codex lets nod decide the approval requests of Codex's app-server. With such a request, Codex
+// asks whether it may run a command or change files. The package is a sidecar between Codex and the
+// client, which is the program that controls Codex through the app-server. The sidecar passes every
+// line unchanged, except for the approval requests, which nod decides instead of the client.
 //
-// Codex gets "accept" only if nod's decision, or the client's own answer, allowed exactly that
-// request.
+// Codex gets "accept" only if nod's decision, or the client's own answer, allowed exactly that request.
 package codex
 
 import (
@@ -25,23 +24,23 @@ import (
 
 // Options configure a sidecar.
 type Options struct {
-	// Deny makes the sidecar decline an approval request if nod is unavailable. If Deny is false, the
-	// sidecar passes the request to the client.
+	// Deny makes the sidecar decline an approval request while nod is unavailable. If Deny is false,
+	// the client gets the request instead.
 	Deny       bool
 	Waits      agents.Waits // records that this process waits for a decision
-	Host, User string       // the names of the machine and its user, shown to people
-	Log        *slog.Logger // the log, which never contains the content of a request; nil discards it
+	Host, User string       // the names of this machine and its user, which people see
+	Log        *slog.Logger // the log of failures, without the content of requests; nil discards it
 }
 
 const (
-	// endWithin is the time between SIGTERM and SIGKILL for Codex. It is also how long the sidecar
-	// reads Codex's output after Codex has ended, because Codex's child processes may keep the output
+	// endWithin is the time between SIGTERM and SIGKILL for Codex. It also limits how long the sidecar
+	// reads Codex's output after Codex has ended, because child processes of Codex may keep the output
 	// open.
 	endWithin      = 5 * time.Second
 	withdrawWithin = 5 * time.Second
 )
 
-// The reasons that people read if the sidecar withdraws a request.
+// The reasons for which the sidecar withdraws a request. People read them.
 var (
 	errServerGone = errors.New("the Codex server is gone")
 	errClientGone = errors.New("the client of the Codex server is gone")
@@ -55,22 +54,22 @@ type sidecar struct {
 	asks sync.WaitGroup
 	half []byte // the unfinished last line of Codex's output
 
-	// Do not hold mu while writing to a peer. A peer may stop reading until the sidecar reads the
-	// peer's output, and for that the sidecar needs mu.
+	// A goroutine must not hold mu while it writes to a peer. The peer may stop reading until the
+	// sidecar has read the peer's output, and the sidecar needs mu for that.
 	toClient, toServer peer
 
 	mu    sync.Mutex
-	gone  bool              // Codex or its client is gone, so the sidecar cannot deliver an answer
-	open  map[string]*ask   // the approval requests without an answer, by JSON-RPC id as Codex wrote it
-	items map[string]item   // the file changes that Codex has started, by itemKey; if a full map has dropped a change, the sidecar asks the client
-	dirs  map[string]string // working directories, by thread; if a full map has dropped a directory, nod asks a person
+	gone  bool              // the sidecar cannot deliver an answer, because Codex or its client is gone
+	open  map[string]*ask   // the approval requests without an answer, by their JSON-RPC ids as Codex wrote them
+	items map[string]item   // the file changes that Codex has started, by itemKey; the client gets the request for a change that is missing here
+	dirs  map[string]string // the working directories, by thread; without the directory, nod asks a person
 }
 
-// Run starts Codex's app-server with the command argv and connects it to the client at in and out.
-// When Codex has ended, Run returns Codex's exit code, or 128 plus the signal's number if a signal
-// ended Codex. When the client is gone, Run closes Codex's input. When ctx ends, Codex gets SIGTERM,
-// and SIGKILL after endWithin. At the end, Run withdraws the requests that are still pending. It
-// returns an error only if Codex could not be started.
+// Run starts Codex's app-server with the command argv, and connects it to the client at in and out.
+// When the client is gone, Run closes Codex's input. When ctx ends, Codex gets SIGTERM, and SIGKILL
+// after endWithin. When Codex has ended, Run withdraws all pending requests, and returns Codex's exit
+// code, or 128 plus the signal's number if a signal ended Codex. Run returns an error only if it could
+// not start Codex.
 func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer, nod agents.CallAsker, o Options) (exit int, err error) {
 	if len(argv) == 0 {
 		return 0, errors.New("name Codex's command after --, such as: codex app-server")
@@ -95,7 +94,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 	_ = cmd.Wait() // cmd.ProcessState also has the result
 	s.endAll(errServerGone)
 	s.asks.Wait()
-	s.passToClient(s.half) // if Codex ended in the middle of a line, pass the unfinished line on
+	s.passToClient(s.half) // if Codex ended in the middle of a line, pass on the unfinished line
 	return exitCode(cmd), nil
 }
 
@@ -106,8 +105,8 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// Write receives Codex's output in pieces of any size, and handles each complete line. It never fails:
-// Codex must be able to end even if the client no longer reads.
+// Write receives pieces of Codex's output, and handles each complete line. It never returns an error,
+// because Codex must be able to end even if the client no longer reads.
 func (s *sidecar) Write(p []byte) (int, error) {
 	s.half = append(s.half, p...)
 	for {
@@ -163,28 +162,28 @@ func (p *peer) write(line []byte) error {
 	return err
 }
 
-// passToClient writes a line to the client. It only logs an error: even if the client no longer reads,
-// the sidecar must read Codex's output, so that Codex can end.
+// passToClient writes a line to the client. It only logs an error. The sidecar must read Codex's output
+// even if the client no longer reads, so that Codex can end.
 func (s *sidecar) passToClient(line []byte) {
 	if err := s.toClient.write(line); err != nil {
 		s.opts.Log.Debug("codex: the client does not read any more", "error", err)
 	}
 }
 
-// tellCodex writes a line to Codex. It only logs an error: if Codex is gone, Run ends anyway.
+// tellCodex writes a line to Codex. It only logs an error, because Run ends anyway if Codex is gone.
 func (s *sidecar) tellCodex(line []byte) {
 	if err := s.toServer.write(line); err != nil {
 		s.opts.Log.Debug("codex: Codex does not read any more", "error", err)
 	}
 }
 
-// fromClient passes the client's output to Codex. When that output ends, fromClient withdraws all
+// fromClient passes the client's output on to Codex. When the output ends, fromClient withdraws all
 // pending requests and closes Codex's input.
 func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // stop all answers first, because an answer would continue an unfinished last line of the client
+		if err != nil { // no answer may follow, because it would continue an unfinished last line of the client
 			s.endAll(errClientGone)
 		}
 		s.tellCodex(line)

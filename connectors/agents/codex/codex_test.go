@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// approval returns an approval request for a command, as Codex 0.169 sends it. more is JSON text that
-// is added to the request's params.
+// approval returns an approval request for a command, as Codex 0.169 sends it. more is JSON text for
+// further params.
 func approval(id, more string) string {
 	return `{"id":` + id + `,"method":"item/commandExecution/requestApproval","params":{"kind":"command","threadId":"thr-1","turnId":"turn-1","itemId":"call_1",` +
 		`"startedAtMs":1,"environmentId":"local","command":"/bin/bash -lc 'make release'","cwd":"/p/deep"` + more + "}}\n"
@@ -96,8 +96,8 @@ func TestRulesDecideOnlySingleCommands(t *testing.T) {
 	}
 }
 
-// Codex runs a command by a shell. The sidecar shows the command without that shell if the command is
-// one argument with simple quoting. Otherwise it shows the whole text.
+// Codex runs a command by a shell. The sidecar shows the command without the shell if the command is a
+// single argument with simple quoting. Otherwise it shows everything.
 func TestTheShellAroundACommandIsRemoved(t *testing.T) {
 	t.Parallel()
 	for command, shown := range map[string]string{
@@ -123,8 +123,8 @@ func TestTheShellAroundACommandIsRemoved(t *testing.T) {
 	}
 }
 
-// A request to approve file changes shows the changes that Codex reported when it started them. If
-// Codex reported no changes in this turn, the sidecar passes the request to the client.
+// The prompt for file changes shows the changes that Codex reported when it started them. If Codex has
+// reported none in this turn, the client gets the approval request.
 func TestFileChanges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, codex.Options{})
@@ -148,8 +148,8 @@ func TestFileChanges(t *testing.T) {
 	assert.Equal(t, changes, r.reads(), "what a turn began is over with it")
 }
 
-// If a thread's directory is unknown, nod does not know the project's settings, and no rule decides
-// about file changes.
+// If the sidecar does not know the directory of a thread, nod does not know the settings of the
+// project, and no rule decides about file changes.
 func TestFileChangesInAnUnknownProject(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, codex.Options{})
@@ -183,8 +183,8 @@ func TestEveryOtherLinePassesUnchanged(t *testing.T) {
 	}
 }
 
-// When Codex no longer waits for the answer to an approval request, the sidecar withdraws nod's
-// request and sends Codex no answer.
+// When Codex no longer waits for the answer to an approval request, the sidecar withdraws the request
+// and sends Codex nothing.
 func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
@@ -209,7 +209,7 @@ func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
 	}
 }
 
-// The sidecar does not send Codex a decision about a request that Codex has resolved.
+// When Codex has resolved a request, the sidecar no longer sends a decision about it.
 func TestALateDecisionIsNotSentToCodex(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, codex.Options{})
@@ -229,7 +229,7 @@ func TestALateDecisionIsNotSentToCodex(t *testing.T) {
 	assert.Equal(t, resolved, r.reads())
 	decided <- true
 	require.Eventually(t, func() bool { return r.abandoned.Load() == 1 }, waitAtMost, time.Millisecond, "nod hears that the allowed call never runs")
-	for id := 2; id < 20; id++ { // a late answer, if the sidecar sent one, would arrive among these answers
+	for id := 2; id < 20; id++ { // if the sidecar sent a late answer, it would be among these answers
 		r.says(approval(fmt.Sprint(id), ""))
 		assert.Equal(t, fmt.Sprintf(`{"id":%d,"result":{"decision":"accept"}}`+"\n", id), r.heard())
 	}
@@ -268,8 +268,8 @@ func TestHalfALineAtTheEndPasses(t *testing.T) {
 	assert.Equal(t, `{"id":1,"meth`, r.reads())
 }
 
-// The sidecar declines two open requests with the same id, because Codex could not tell their answers
-// apart.
+// The sidecar declines both of two open requests with the same id, because Codex could not distinguish
+// their answers.
 func TestAnIDThatIsUsedTwiceIsDeclined(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, codex.Options{})

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/internal/golden"
 )
 
-// TestTranscripts replays the transcripts in testdata. Codex and its client must receive
-// their lines byte for byte.
+// TestTranscripts replays the transcripts in testdata. Codex and its client must get exactly the bytes
+// in the transcript.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Files(t, func(t *testing.T, transcript string) {

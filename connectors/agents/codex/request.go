@@ -22,7 +22,7 @@ const sessionOption = "codex_session"
 
 func isApproval(method string) bool { return method == commandApproval || method == fileApproval }
 
-// item is a set of file changes that Codex has reported as started.
+// item is a set of file changes that Codex has started.
 type item struct {
 	turn    string          // the id of the turn
 	changes json.RawMessage // each file's change, as Codex reported it
@@ -32,8 +32,8 @@ func itemKey(params map[string]json.RawMessage, id string) string {
 	return text(params["threadId"]) + "\x00" + id
 }
 
-// itemStarted stores the file changes of an item, because Codex's later approval request for the item
-// does not repeat them.
+// itemStarted stores the file changes of an item. Codex sends the approval request for the item later,
+// without the changes.
 func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	it := object(params["item"])
 	if text(it["type"]) != "fileChange" {
@@ -44,7 +44,7 @@ func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	agents.PutBounded(s.items, itemKey(params, text(it["id"])), item{turn: text(params["turnId"]), changes: it["changes"]})
 }
 
-// itemCompleted deletes a completed item and withdraws its pending approval requests.
+// itemCompleted removes a completed item, and withdraws the item's pending approval requests.
 func (s *sidecar) itemCompleted(params map[string]json.RawMessage) {
 	id := text(object(params["item"])["id"])
 	s.mu.Lock()
@@ -98,9 +98,9 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 
 const unruledTool = "codex_approval"
 
-// command fills in r for an approval request for a command. If Codex asks for exactly one command in a
-// known project, r becomes a call of Bash, which rules may decide. Otherwise r contains all fields of
-// the approval request and has a tool name that no rule matches, so that nod asks a person.
+// command adds the content of an approval request for a command to r. If Codex asks for exactly one
+// command in a known project, r is a call of Bash, which rules may decide. Otherwise r contains all
+// fields of the approval request, and the name of its tool matches no rule, so that nod asks a person.
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
 	src, cwd := text(a.params["command"]), text(a.params["cwd"])
@@ -114,12 +114,12 @@ func command(a *ask, r *schemas.Request) (err error) {
 	return nil
 }
 
-// shellWrapper matches the shell by which Codex runs each command, if the command is one argument
-// in single quotes or without quotes. One of its two groups contains the command.
+// shellWrapper matches the shell by which Codex runs a command. The command must be one argument, in
+// single quotes or without quotes. One of the two groups of the match is the command.
 var shellWrapper = lazyregexp.New(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
-// script returns a command without the shell with which Codex runs it. If shellWrapper does not match,
-// script returns the whole text, so that nod asks a person.
+// script returns a command without the shell by which Codex runs it. If shellWrapper does not match,
+// script returns the whole text. nod then asks a person.
 func script(command string) string {
 	if found := shellWrapper.FindStringSubmatch(command); found != nil {
 		return found[1] + found[2]
@@ -127,9 +127,9 @@ func script(command string) string {
 	return command
 }
 
-// fileChange fills in r for an approval request for file changes. r contains the changes that Codex
-// has reported. If Codex has reported no changes, fileChange returns an error. If the project and so
-// its rules are unknown, r has a tool name that no rule matches, so that nod asks a person.
+// fileChange adds to r the file changes that Codex has reported for an approval request. If Codex has
+// reported none, fileChange returns an error. If the project is unknown, its rules are unknown too. The
+// tool name of r then matches no rule, so that nod asks a person.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]
@@ -150,8 +150,8 @@ func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	return err
 }
 
-// offers reports whether raw, the list of decisions in an approval request, contains d. Without a
-// list, Codex accepts its default decisions. They include every decision that nod sends.
+// offers reports whether Codex accepts the decision d. raw is the list of decisions in the approval
+// request. Without a list, Codex accepts all decisions that the sidecar sends.
 func offers(raw json.RawMessage, d decision) bool {
 	var all []json.RawMessage
 	if absent(raw) {
@@ -160,8 +160,8 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing, is null, or has its usual value mostly.
-func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
+// isDefault reports whether a field is missing, is null, or is the string usual.
+func isDefault(raw json.RawMessage, usual string) bool { return absent(raw) || text(raw) == usual }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 

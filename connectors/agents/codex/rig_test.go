@@ -27,7 +27,7 @@ import (
 
 const waitAtMost = 30 * time.Second
 
-// asCodex is an environment variable. If it is set, this test binary acts as Codex.
+// asCodex is an environment variable. It makes this test binary act as Codex.
 const asCodex = "NOD_TEST_CODEX"
 
 func TestMain(m *testing.M) {
@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeCodex reads orders in JSON from its input: "say" makes it write a text, "exit" and "die" end it.
-// It answers every other input line with {"heard": LINE}. The test thus controls Codex's output and
-// sees Codex's input.
+// fakeCodex acts as Codex, and the test controls it. It reads orders in JSON from its input: "say"
+// makes it write a text, and "exit" and "die" end it. It answers every other line with {"heard": LINE},
+// so that the test sees Codex's input.
 func fakeCodex() int {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -68,16 +68,16 @@ func fakeCodex() int {
 	}
 }
 
-// rig runs the sidecar between the test, which acts as the client, and a fake Codex process with a
-// thread thr-1 in /p. It also runs a whole nod, in which the test acts as the approver.
+// rig runs the sidecar with a fake Codex process, which has a thread thr-1 in the directory /p. The
+// test acts as the client. rig also runs a whole nod, whose approver is the test.
 type rig struct {
 	t         *testing.T
 	nod       *nod.Client
 	prompts   chan schemas.Prompt
 	answers   chan nodtest.Answer
-	abandoned atomic.Int32                                   // calls of Abandon
-	missing   atomic.Bool                                    // the connector's calls to nod fail as if nod were not running
-	decides   func(schemas.Request) (schemas.Decision, bool) // decides requests instead of nod; nod decides if the function is nil or returns false
+	abandoned atomic.Int32                                   // the calls of Abandon
+	missing   atomic.Bool                                    // the sidecar's calls to nod fail, as if nod were not running
+	decides   func(schemas.Request) (schemas.Decision, bool) // decides a request in place of nod, unless the function is nil or returns false
 	in        *io.PipeWriter
 	out       *bufio.Reader
 	cancel    context.CancelFunc
@@ -138,7 +138,7 @@ func (r *rig) says(text string) {
 	r.sends(string(order) + "\n")
 }
 
-// reads returns the next line that the client receives.
+// reads returns the next line that the client gets.
 func (r *rig) reads() string {
 	r.t.Helper()
 	type result struct {
@@ -160,7 +160,7 @@ func (r *rig) reads() string {
 	return ""
 }
 
-// heard returns the next line that Codex received.
+// heard returns the next line that Codex gets.
 func (r *rig) heard() string {
 	r.t.Helper()
 	var m struct {
@@ -183,7 +183,7 @@ func (r *rig) asked() schemas.Prompt {
 	return schemas.Prompt{}
 }
 
-// withdrawn waits until p is withdrawn, and returns the reason for the withdrawal.
+// withdrawn waits until the request of the prompt p is withdrawn, and returns the reason of the withdrawal.
 func (r *rig) withdrawn(p schemas.Prompt) string {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
@@ -207,7 +207,8 @@ func (r *rig) ended() int {
 	return 0
 }
 
-// testAsker asks the rig's nod. If r.missing is set, it fails with UNAVAILABLE instead.
+// testAsker is the sidecar's interface to the rig's nod. If r.missing is set, its calls fail with
+// UNAVAILABLE.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

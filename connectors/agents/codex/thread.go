@@ -6,14 +6,14 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// threadResult stores a thread's directory if result is Codex's response to a start, resume or fork of
-// a thread. Other results lack a thread or a directory, and threadResult ignores them.
+// threadResult stores the directory of a thread from Codex's response to a start, resume or fork of the
+// thread. It ignores any other response.
 func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
-// threadStarted stores the directory of a new thread. If another thread's agent started the new thread,
-// threadStarted stores the other thread's directory, so that both threads belong to one project.
+// threadStarted stores the directory of a new thread. If the agent of another thread started the new
+// one, it stores the directory of that other thread, so that both belong to one project.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {
@@ -22,8 +22,8 @@ func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	s.setDir(text(thread["id"]), dir)
 }
 
-// setDir stores a thread's directory, which nod uses as the project, because the client chose it. The
-// directory of a single command is no project, because the model chooses it.
+// setDir stores the directory of a thread. For nod, it is the project, because the client chose it. The
+// directory of a single command is not, because the model chooses it.
 func (s *sidecar) setDir(thread, dir string) {
 	if thread == "" || dir == "" {
 		return

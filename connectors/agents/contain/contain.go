@@ -120,8 +120,7 @@ func ParseEndpoint(s string) (Endpoint, error) { return egress.ParseEndpoint(s) 
 // fault has damaged the command's note.
 var ErrDamaged = errors.New("the note of a contained command is damaged")
 
-// Report lists the files that a contained command changed, and the accesses that nod refused
-// it.
+// Report lists the files that a contained command changed, and the accesses that nod refused it.
 type Report struct {
 	Level    Level
 	ExitCode int           // 128 + N if signal N ended the command

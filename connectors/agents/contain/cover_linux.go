@@ -10,8 +10,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// The command sees an empty file or directory in place of a secret. The inner process creates
-// both.
+// The command sees an empty file or directory in place of a secret. The inner process creates both.
 const (
 	emptyFile = inner.Own + "/empty"
 	emptyDir  = inner.Own + "/empty-dir"
@@ -50,8 +49,7 @@ func (c *covers) cover(f finding) {
 	c.layout.step(s)
 }
 
-// pin mounts a directory at its own path, because the command can neither rename nor move a mount
-// point.
+// pin mounts a directory at its own path, because the command can neither rename nor move a mount point.
 func (c *covers) pin(dir string) {
 	f, err := inspect(dir, plain)
 	if err == nil && f.dir && !c.seen[dir] {
@@ -158,8 +156,7 @@ func (c *covers) modules(dir string, depth int) {
 // linked describes the repository of a linked git work tree. The repository is outside the project.
 type linked struct{ own, common string }
 
-// linkedRepository returns the repository of a linked work tree. The file .git of the work tree
-// names it.
+// linkedRepository returns the repository of a linked work tree. The file .git of the work tree names it.
 func linkedRepository(file string) (linked, bool) {
 	data, err := os.ReadFile(file)
 	own, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")

@@ -114,10 +114,9 @@ func bait(t *testing.T) (words []string, reached *atomic.Int64) {
 	return []string{fmt.Sprintf("http://127.0.0.1:%d/x", at), fmt.Sprintf("/dev/tcp/127.0.0.1/%d", at), fmt.Sprintf("> /dev/tcp/127.0.0.1/%d", at), fmt.Sprintf("/dev/udp/127.0.0.1/%d", packets)}, reached
 }
 
-// The preset named contained lets some command lines run without a question. These lines must print
-// no secret, reach no host, and change nothing outside the project. A line that only reads must
-// change no file at all. The test makes the lines from real lines. The flag -differential is their
-// number.
+// The preset named contained lets some command lines run without a question. These lines must print no
+// secret, reach no host, and change nothing outside the project. A line that only reads must change no file
+// at all. The test makes the lines from real lines. The flag -differential is their number.
 func TestLinesThatRunUnaskedLeakNothing(t *testing.T) {
 	p, err := policy.New(schemas.Permissions{Preset: policy.PresetContained})
 	require.NoError(t, err)

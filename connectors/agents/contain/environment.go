@@ -10,9 +10,8 @@ import (
 // secretVariable matches names of environment variables that may hold secrets.
 var secretVariable = lazyregexp.New(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|_PASS$|^PASS$|_PWD$|CREDENTIAL|_CREDS?$|API_?KEY|_KEYS?$|^KEY$|ACCESS_?KEY|PRIVATE|_AUTH$|^AUTH_|_AUTH_|COOKIE|_DSN$|_PAT$|_CERT_DATA|SIGNATURE|KUBECONFIG|^AWS_|^AZURE_|^GOOGLE_|^GCLOUD_|^OCI_|^DATABASE_URL|WEBHOOK|^NOD_|^VAULT_|^ANTHROPIC_|^OPENAI_|^GEMINI_|^SENTRY_|^ASKPASS$|_ASKPASS$|^BASH_FUNC_)`)
 
-// droppedVariables are the environment variables that the command does not get. They name
-// sockets and programs that do not exist in the container, directories for temporary files, or
-// proxies.
+// droppedVariables are the environment variables that the command does not get. They name sockets and
+// programs that do not exist in the container, directories for temporary files, or proxies.
 var droppedVariables = []string{
 	"SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "XDG_RUNTIME_DIR",
 	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST", "DOCKER_CONFIG", "CONTAINER_HOST", "PULSE_SERVER", "TMUX", "STY", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE",
@@ -22,8 +21,7 @@ var droppedVariables = []string{
 // loginInValue matches a URL with a password.
 var loginInValue = lazyregexp.New(`://[^/@\s]*:[^/@\s]+@`)
 
-// cleanEnvironment returns env without secrets and droppedVariables, followed by the variables in
-// more.
+// cleanEnvironment returns env without secrets and droppedVariables, followed by the variables in more.
 func cleanEnvironment(env, more []string) []string {
 	var out []string
 	for _, v := range env {

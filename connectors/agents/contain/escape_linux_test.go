@@ -379,9 +379,8 @@ func TestADirectoryAsAStreamIsRefused(t *testing.T) {
 	})
 }
 
-// A command could leave a symbolic link in the session's /tmp. nod still has the host's file system
-// mounted while it builds the file system of the next command. The link must not lead nod to a path of
-// the host.
+// A command could leave a symbolic link in the session's /tmp. nod still has the host's file system mounted
+// while it builds the file system of the next command. The link must not lead nod to a path of the host.
 func TestALinkInTmpDoesNotLeadOutside(t *testing.T) {
 	r := newRig(t)
 	r.change = func(o *order) { o.Spec.Scratch = r.top + "/scratch" }

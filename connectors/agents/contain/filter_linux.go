@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusedCalls are the system calls that a contained command must not make. Some act on other
-// processes, mounts, namespaces, keys or the kernel. Others would make system calls that the
-// filter does not see.
+// refusedCalls are the system calls that a contained command must not make. Some act on other processes,
+// mounts, namespaces, keys or the kernel. Others would make system calls that the filter does not see.
 var refusedCalls = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,

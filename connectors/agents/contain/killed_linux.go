@@ -145,8 +145,7 @@ func ReviewKilled(note []byte, secret, protected func(string) bool) (project str
 	return u.Project, r, nil
 }
 
-// startTime returns the start time of a process in clock ticks, or "" if the process does not
-// run.
+// startTime returns the start time of a process in clock ticks, or "" if the process does not run.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -30,8 +30,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// landlockABI returns the version of the kernel's Landlock ABI, or 0 if the kernel has no
-// Landlock.
+// landlockABI returns the version of the kernel's Landlock ABI, or 0 if the kernel has no Landlock.
 func landlockABI() int {
 	const version = 1 // LANDLOCK_CREATE_RULESET_VERSION
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, version)
@@ -100,9 +99,8 @@ func (l *landlockRules) give(p string, rights uint64) error {
 	return nil
 }
 
-// landlockPlan returns the plan for a command without namespaces. Landlock restricts the
-// command's files. The command has no network. A private directory replaces /tmp and the
-// caches.
+// landlockPlan returns the plan for a command without namespaces. Landlock restricts the command's files.
+// The command has no network. A private directory replaces /tmp and the caches.
 func (v *view) landlockPlan() (*inner.Plan, error) {
 	s, abi := v.spec, landlockABI()
 	if abi < abiTruncate {

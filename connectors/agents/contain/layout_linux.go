@@ -34,8 +34,7 @@ const (
 
 const harmless = inner.NoSuid | inner.NoDev
 
-// maxCopied is the largest size, in bytes, of a file that nod copies into the command's file
-// system.
+// maxCopied is the largest size, in bytes, of a file that nod copies into the command's file system.
 const maxCopied = 1 << 20
 
 func (l *layout) step(s inner.Step) { l.steps = append(l.steps, s) }
@@ -45,8 +44,7 @@ func (l *layout) visible(p string) bool {
 	return slices.ContainsFunc(l.shown, func(s string) bool { return within(p, s) })
 }
 
-// parents creates the missing directories above p. Visible directories of the host are not
-// missing.
+// parents creates the missing directories above p. Visible directories of the host are not missing.
 func (l *layout) parents(p string) {
 	dir := filepath.Dir(p)
 	if dir == "/" || l.made[dir] || l.visible(dir) {

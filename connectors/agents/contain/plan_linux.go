@@ -61,8 +61,7 @@ func (v *view) namespacePlan() (*inner.Plan, error) {
 	return v.finish(&inner.Plan{Namespaces: true, ShareNet: s.AnyNetwork, Listen: !s.AnyNetwork, Steps: l.steps}), nil
 }
 
-// linked returns the repositories outside the project that linked git work trees in the project
-// belong to.
+// linked returns the repositories outside the project that linked git work trees in the project belong to.
 func (v *view) linked() []linked {
 	var all []linked
 	for _, f := range v.trees[0].found {

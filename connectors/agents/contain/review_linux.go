@@ -15,9 +15,8 @@ import (
 // runs to its end.
 const reviewTime = 300 * time.Millisecond
 
-// review does the only review of a command that has ended. It moves away new protected paths and
-// lists the changed files. The mounts could not prevent the new paths, because they protect only
-// paths that exist.
+// review does the only review of a command that has ended. It moves away new protected paths and lists the
+// changed files. The mounts could not prevent the new paths, because they protect only paths that exist.
 func (v *view) review(before time.Time, r *Report) { v.reviewer(before).end(r) }
 
 // watch starts to review the writable directories at intervals. Its result, the function finish,
@@ -129,9 +128,8 @@ func (w *reviewer) changed(st *unix.Stat_t) bool {
 	return !time.Unix(st.Ctim.Unix()).Before(w.before)
 }
 
-// existed reports whether a path is the same file as before the command. The name alone does
-// not prove this, because a command can rename a directory above the file and then create
-// another file at the path.
+// existed reports whether a path is the same file as before the command. The name alone does not prove
+// this, because a command can rename a directory above the file and then create another file at the path.
 func (w *reviewer) existed(full string) bool {
 	f, ok := w.found[full]
 	if !ok {
@@ -277,9 +275,8 @@ func (w *reviewer) changes(top string, r *Report) {
 	r.Partial = r.Partial || r.Changes > len(r.Changed)
 }
 
-// harmlessRepository reports whether no setting or file of a new git repository makes git start a
-// program. Such a repository has no hooks, and only the settings that git init and git clone
-// write.
+// harmlessRepository reports whether no setting or file of a new git repository makes git start a program.
+// Such a repository has no hooks, and only the settings that git init and git clone write.
 func harmlessRepository(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
@@ -309,8 +306,7 @@ func harmlessRepository(dir string) bool {
 	return true
 }
 
-// bareRepositoryAt reports whether git would take a directory for a repository without a work
-// tree.
+// bareRepositoryAt reports whether git would take a directory for a repository without a work tree.
 func bareRepositoryAt(dir string) bool {
 	for _, name := range []string{"objects", "refs"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {

@@ -118,8 +118,7 @@ func refuseNamespaces() {
 	}
 }
 
-// rig contains a project for contained commands, a home directory, and a directory outside the
-// project.
+// rig contains a project for contained commands, a home directory, and a directory outside the project.
 type rig struct {
 	t                           *testing.T
 	project, home, outside, top string

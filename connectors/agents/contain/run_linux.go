@@ -101,8 +101,7 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 	return report, nil
 }
 
-// clock returns the time that the kernel would store as the change time of a file that changes
-// now.
+// clock returns the time that the kernel would store as the change time of a file that changes now.
 func clock() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {

@@ -21,10 +21,9 @@ type keptSupport struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// KnownSupport returns the stored result of Support. It calls Support if there is no result, or if
-// the boot, the user, the program, or a namespace or limit has changed. It stores the new result in
-// dir, and creates dir if necessary. Other changes can make the stored result wrong, so Run does not
-// use it.
+// KnownSupport returns the stored result of Support. It calls Support if there is no result, or if the
+// boot, the user, the program, or a namespace or limit has changed. It stores the new result in dir, and
+// creates dir if necessary. Other changes can make the stored result wrong, so Run does not use it.
 func KnownSupport(dir string) (Level, error) {
 	state := machineState()
 	file := filepath.Join(dir, supportFile)
@@ -49,8 +48,7 @@ func KnownSupport(dir string) (Level, error) {
 	return level, why
 }
 
-// machineState returns a digest of the settings and limits on which the level of containment
-// depends.
+// machineState returns a digest of the settings and limits on which the level of containment depends.
 func machineState() string {
 	state := []string{strconv.Itoa(os.Geteuid())}
 	for _, file := range []string{

@@ -32,8 +32,7 @@ func auditArch() uint32 {
 	return 0
 }
 
-// canFilter reports whether the kernel supports seccomp filters, and the filter supports the
-// architecture.
+// canFilter reports whether the kernel supports seccomp filters, and the filter supports the architecture.
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))

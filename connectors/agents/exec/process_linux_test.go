@@ -89,8 +89,7 @@ func withoutLandlock() {
 	}
 }
 
-// act does the act with the name what, which a permission may allow or forbid. It returns the act's
-// error.
+// act does the act with the name what, which a permission may allow or forbid. It returns the act's error.
 func act(what string, args []string) error {
 	switch what {
 	case "read":
@@ -175,8 +174,7 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// testDirs contains the working directory of a command, and a directory outside of the working
-// directory.
+// testDirs contains the working directory of a command, and a directory outside of the working directory.
 type testDirs struct {
 	t       *testing.T
 	work    string

@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootCapabilities returns the capabilities that a command of root keeps. They serve to access
-// permitted files, to change the user id, to send signals and to use low ports. With any other
-// capability, such as those to load modules or to read other processes, the command could escape its
-// restrictions.
+// rootCapabilities returns the capabilities that a command of root keeps. They serve to access permitted
+// files, to change the user id, to send signals and to use low ports. With any other capability, such as
+// those to load modules or to read other processes, the command could escape its restrictions.
 func rootCapabilities() []int {
 	return []int{
 		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shells returns those installed shells that hosts use to run hooks. Codex uses $SHELL.
+// shells returns the installed shells with which hosts run hooks. Codex uses $SHELL, which may be any
+// of them.
 func shells(t *testing.T) (found []string) {
 	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish", "csh"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -26,7 +27,7 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// gates returns the commands of nod's hooks in the settings file at path, by hook event.
+// gates returns the commands of nod's hooks in the settings file path, by hook event.
 func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
 	require.NoError(t, err)
@@ -37,9 +38,9 @@ func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	return commands
 }
 
-// Some hosts run a call although its hook failed. For the events of these hosts, nod installs a hook
-// command that blocks the call if nod is killed or missing. The command then exits with code 2 and
-// writes a message to stderr. It does not change the output of a working hook.
+// Some hosts run a call although its hook failed. For their events, nod installs a hook command that
+// blocks the call if nod is killed or missing: the command exits with code 2 and writes a message to
+// stderr. The output of a working hook does not change.
 func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		program, stdout string

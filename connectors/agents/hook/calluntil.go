@@ -8,10 +8,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// callUntil calls f with ctx and returns its result. It also returns when ctx ends, because f may
-// ignore ctx and the host waits for a reply. It turns a panic of f into an error. If f's result is
-// ready when ctx ends, callUntil returns this result, except an error that is no *schemas.Error.
-// Instead of such an error, it returns ctx's cause.
+// callUntil calls the function f with ctx and returns its result. If ctx ends, callUntil does not wait
+// for f, because f may ignore ctx while the host waits for a reply. A panic of f becomes an error. If f
+// has ended when ctx ends, the result is that of f, unless f returned an error that is no
+// *schemas.Error. In all other cases after ctx has ended, the error is ctx's cause.
 func callUntil[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

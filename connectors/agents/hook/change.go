@@ -12,31 +12,30 @@ import (
 	"strings"
 )
 
-// Change is the edit that an installation makes to one file. Write either replaces the whole file or
+// Change is the change that an installation makes to one file. Write either replaces the whole file, or
 // fails and leaves the file unchanged.
 type Change struct {
-	Path          string // the file, with links resolved
+	Path          string // the file, after symbolic links are followed
 	Before, After []byte
-	// Warning tells the user why the host, with these settings, asks nod about fewer calls or about none.
-	// After an uninstallation, Warning tells why nod's setting was not removed. It is usually empty.
+	// Warning tells the user why the host will ask nod about fewer calls or about none, or why an
+	// uninstallation did not remove nod's setting. It is usually empty.
 	Warning string
 	// EmptyHooks is true if the file had an empty list of hooks before an installation.
 	EmptyHooks bool
-	// NewDirectories are the missing directories that Write makes for the file, with parents before their
-	// children.
+	// NewDirectories are the missing directories that Write makes for the file, parents before children.
 	NewDirectories []string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
 
-	// conceal returns a content without the secrets that Diff must not show. It may be nil.
+	// conceal returns a content of the file without the secrets that Diff must not show. It may be nil.
 	conceal func(content []byte) []byte
 
 	isNew bool
 	mode  fs.FileMode
 }
 
-// openChange reads the file to change. If the file does not exist, Write will create it. If path is a
-// link to a missing file, openChange fails.
+// openChange reads the file at path. If there is no file, Write will create it. If path is a symbolic
+// link to a missing file, openChange returns an error.
 func openChange(path string) (Change, error) {
 	c := Change{Path: path, isNew: true, mode: 0o644}
 	resolved, err := filepath.EvalSymlinks(path)
@@ -62,7 +61,7 @@ func openChange(path string) (Change, error) {
 	return c, nil
 }
 
-// missingDirs returns the missing directories above path, with parents before their children.
+// missingDirs returns the missing directories above path, parents before children.
 func missingDirs(path string) (dirs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
@@ -76,9 +75,8 @@ func missingDirs(path string) (dirs []string) {
 // Blank reports whether the file exists and contains only white space.
 func (c Change) Blank() bool { return !c.isNew && len(bytes.TrimSpace(c.Before)) == 0 }
 
-// ReadFile reads a file that nod keeps beside a host's settings. It returns a Change that
-// changes nothing until the caller sets After. If Write creates the file, only the user can
-// read it.
+// ReadFile reads a file that nod keeps beside a host's settings. The result changes nothing until the
+// caller sets its field After. If Write creates the file, only the user can read it.
 func ReadFile(path string) (Change, error) {
 	c, err := openChange(path)
 	if c.isNew {
@@ -94,8 +92,8 @@ func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 // Creates reports whether the file does not exist yet.
 func (c Change) Creates() bool { return c.isNew }
 
-// Write replaces the file atomically, so that a crash leaves the old file or the new one. If another
-// program has changed the file since nod read it, Write fails and changes nothing.
+// Write replaces the file in one step, so that after a crash it is either the old file or the new one.
+// If another program has changed the file since nod read it, Write fails and changes nothing.
 func (c Change) Write() error {
 	if !c.Changed() {
 		return nil
@@ -104,7 +102,7 @@ func (c Change) Write() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of %s: %w", c.Path, err)
 	}
-	// os.CreateTemp would set mode 0600. A new file should get c.mode, reduced by the umask.
+	// A new file gets c.mode, reduced by the umask. os.CreateTemp would give it the mode 0600.
 	name := filepath.Join(dir, ".nod-"+rand.Text()+".tmp")
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
 	if err != nil {
@@ -117,8 +115,8 @@ func (c Change) Write() error {
 	return nil
 }
 
-// Undo gives the file the content back that it had before Write. If Write made the file, Undo removes it.
-// If another program has changed the file since, Undo fails and changes nothing.
+// Undo restores the file as it was before Write. If Write created the file, Undo removes it. If another
+// program has changed the file since Write, Undo fails and changes nothing.
 func (c Change) Undo() error {
 	back := c
 	back.Before, back.After, back.isNew = c.After, c.Before, false
@@ -156,7 +154,7 @@ func (c Change) replaceBy(temp *os.File) error {
 	return os.Rename(temp.Name(), c.Path)
 }
 
-// Diff returns the change in the format of diff -u, as one hunk. Without a change it returns "".
+// Diff returns the change in the format of diff -u, as one hunk, or "" if there is no change.
 func (c Change) Diff() string {
 	if !c.Changed() {
 		return ""

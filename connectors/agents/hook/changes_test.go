@@ -14,9 +14,8 @@ import (
 
 const geminiMake = `{"session_id":"s1","cwd":"/w","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"make","description":"build"}}`
 
-// Since version 0.61.0, Gemini CLI runs a call with the input that the hook changed. An older
-// version would run the agent's own input. Options.ChangesInput therefore tells the hook whether
-// its host runs changed inputs.
+// Since version 0.61.0, Gemini CLI runs a call with the input that the hook has changed. An older
+// version runs the agent's own input. Options.ChangesInput tells the hook which is the case.
 func TestGeminiGetsAChangeOnlyIfItsVersionRunsIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes bool

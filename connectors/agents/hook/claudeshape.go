@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// claudeInput is the hook input of Claude Code. Other hosts use the same format.
+// claudeInput is the format of the hook input of Claude Code and of some other hosts.
 type claudeInput struct {
 	SessionID   string          `json:"session_id"`
 	Cwd         string          `json:"cwd"`
@@ -28,21 +28,21 @@ type claudeInput struct {
 	DurationMS  *int            `json:"duration_ms"` // the duration of the call
 	Reason      string          `json:"reason"`      // why Claude Code denied the call
 	LastMessage string          `json:"last_assistant_message"`
-	// Error is the kind of the error that ended the turn, such as rate_limit.
+	// Error is the kind of error that ended the turn, such as rate_limit.
 	Error        string `json:"error"`
 	ErrorDetails string `json:"error_details"`
-	// Background and Crons list the work that goes on after a turn.
+	// Background and Crons list the work that continues after a turn.
 	Background []json.RawMessage `json:"background_tasks"`
 	Crons      []json.RawMessage `json:"session_crons"`
 	MCPContext json.RawMessage   `json:"mcp_context"` // from Gemini CLI: the MCP server of the tool; absent for Gemini CLI's own tools
 }
 
-// readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if the event is not in the list
-// events, which contains the events that nod handles. It also sets Call.Ignore if the tool is in the list
-// questions, which contains the tools that ask the user a question.
+// readClaudeShape parses an input in the format claudeInput into a Call. The parameter events lists the
+// events that nod handles, and questions lists the tools that ask the user something. For any other
+// event, and for such a tool, readClaudeShape sets Call.Ignore.
 func readClaudeShape(input []byte, events, questions []string) (Call, claudeInput, error) {
 	var in claudeInput
-	// Parse the event first, because a refusal after an error in another field has the format of the event.
+	// The event must be parsed first, because a later error leads to a refusal in the format of the event.
 	var envelope struct {
 		Event string `json:"hook_event_name"`
 	}
@@ -64,19 +64,19 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
 	call.nameTool(in.ToolName, questions)
 	if len(in.MCPContext) > 0 && string(in.MCPContext) != "null" {
-		call.Action, call.Ignore = schemas.ActionMCPTool, "" // count the tool as an MCP tool, because an MCP server may give its tool the name of one of the host's own tools
+		call.Action, call.Ignore = schemas.ActionMCPTool, "" // the tool counts as an MCP tool, because an MCP server may give its tool the name of one of the host's own tools
 	}
 	return call, in, nil
 }
 
-// readProgram calls readClaudeShape with the events of host. If the event is a signal (see Call.Signal),
-// readProgram also sets HostResolved. It is for hosts that do not ask their own user while their hook runs.
+// readProgram calls readClaudeShape with the events of host. For a signal (see Call.Signal), it also
+// sets HostResolved. It is for hosts that do not ask their own user while their hook runs.
 func readProgram(host Host, input []byte, questions []string) (Call, claudeInput, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)
 	call, in, err := readClaudeShape(input, slices.Concat(s.Events, s.Strict, signals), questions)
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal {
-		call.Ignore = "" // a signal about a question
+		call.Ignore = "" // this signal is about a question
 		call.HostResolved = programHostResolved(host, &call)
 	}
 	call.TakesNotices = s.takesNotices(&call)
@@ -91,14 +91,15 @@ var errNoEvent = errors.New("the hook's input names no hook_event_name")
 
 func inputError(err error) error {
 	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) { // name JSON types, because the message of encoding/json would name Go types
+	if errors.As(err, &typed) { // the message of encoding/json would name Go types instead of JSON types
 		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "the whole input"), typed.Value)
 	}
 	return fmt.Errorf("the hook's input is not as expected: %w", err)
 }
 
-// nameTool sets the tool and the action type of the call. If the tool is in the list questions, nameTool
-// also sets Ignore, because nod can neither allow nor deny a question.
+// nameTool sets the tool and the action type of the call. The parameter questions lists the tools that
+// ask the user something. For such a tool, nameTool sets Ignore, because nod can neither allow nor deny
+// a question.
 func (c *Call) nameTool(name string, questions []string) {
 	c.ToolName, c.Action = name, agents.ActionOf(name)
 	if slices.Contains(questions, name) {
@@ -106,8 +107,9 @@ func (c *Call) nameTool(name string, questions []string) {
 	}
 }
 
-// withoutEdits changes v for a host that cannot run an edited input. An allow with an edit becomes a denial
-// that tells the agent to ask again with the edited input. If v has no reason, withoutEdits adds one.
+// withoutEdits returns v for a host that cannot run an edited input. If v is an allow with an edit, it
+// becomes a denial that tells the agent to make the call again with the edited input. If v has no
+// reason, it gets one.
 func (v Verdict) withoutEdits(agent string) Verdict {
 	if v.Effect == Allow && v.Edited {
 		var line bytes.Buffer
@@ -117,7 +119,7 @@ func (v Verdict) withoutEdits(agent string) Verdict {
 	return v.withReason()
 }
 
-// withReason adds a reason if v has none, because some hosts ignore a refusal without a reason.
+// withReason returns v with a reason, because some hosts ignore a refusal without a reason.
 func (v Verdict) withReason() Verdict {
 	if v.Reason == "" {
 		v.Reason = "Not allowed by nod."
@@ -143,21 +145,21 @@ func jsonReply(reply any) ([]byte, int) {
 	return out, 0
 }
 
-// fallbackRefusal is a refusal in the formats of all hosts at once. nod sends it if a dialect fails to
-// encode its reply. It must not be empty, because Gemini CLI takes an empty object as an allow, with any
+// fallbackRefusal is a refusal in the formats of all hosts at once. The hook sends it if a dialect fails
+// to encode a reply. It contains fields, because Gemini CLI takes an empty object for an allow, with any
 // exit code.
 const fallbackRefusal = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
 
-// Leaves writes a reply that lets the host continue without nod. It is for a process with TurnsFlag that
-// failed before Run. It returns the exit code for the process.
+// Leaves writes a reply that lets the host continue as if it had no hook. It is for a process with
+// TurnsFlag that failed before Run. It returns the exit code of the process.
 func Leaves(stdout io.Writer) int {
-	_, _ = io.WriteString(stdout, "{}\n") // if the write fails, exit code 0 still lets the host continue
+	_, _ = io.WriteString(stdout, "{}\n") // if the write fails, the exit code 0 still lets the host continue
 	return 0
 }
 
-// Refuse writes a refusal to stdout for a process that failed before Run. It returns the exit code for
-// the process. The caller should write the reason to stderr, because some hosts ignore a refusal if
-// stderr is empty.
+// Refuse writes a refusal to stdout. It is for a process that failed before Run. It returns the exit
+// code of the process. The caller should write the reason to stderr, because some hosts ignore a
+// refusal if stderr is empty.
 func Refuse(stdout io.Writer) int {
 	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // if the write fails, the exit code still refuses the call
 	return exitBlock

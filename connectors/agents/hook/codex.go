@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Codex describes OpenAI's Codex CLI. `codex exec` never asks its user, so it never calls the
-// PermissionRequest hook. nod decides the calls of `codex exec` only in a strict installation, which
-// adds PreToolUse.
+// Codex describes OpenAI's Codex CLI. `codex exec` never asks its user, and therefore never runs the
+// hook PermissionRequest. Only a strict installation, which adds PreToolUse, lets nod decide the calls
+// of `codex exec`.
 func Codex() Host {
 	return Host{
 		Name:    "codex",
@@ -32,8 +32,8 @@ func Codex() Host {
 
 type codex struct{}
 
-// interrupted is the event after the user has stopped a turn. Codex kills the turn's hooks before it
-// sends this event.
+// interrupted is the event after the user has stopped a turn. Codex kills the hooks of the turn before
+// this event.
 const interrupted = "Interrupt"
 
 func (codex) Read(input []byte) (Call, error) {
@@ -47,7 +47,7 @@ func (codex) Read(input []byte) (Call, error) {
 	return call, err
 }
 
-// Reply sends only fields that Codex supports. If a reply had another field, Codex would ignore the
+// Reply sends only fields that Codex supports. If a reply had any other field, Codex would ignore the
 // whole decision and run the tool.
 func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 	if v.Effect == Leave {
@@ -69,7 +69,7 @@ func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 		if v.Effect == Allow { // an empty reply lets the call run, because Codex does not support "allow" at this event
 			return codexContext(v.Notices)
 		}
-		// Codex does not support "ask" at PreToolUse, so AskHost becomes a refusal.
+		// Codex does not support the reply "ask" at PreToolUse, so that AskHost becomes a refusal.
 		return jsonReply(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
 	}
 	return claudeBlock(v.Reason)

@@ -7,17 +7,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The hook events of Copilot CLI that nod handles. At userPromptSubmitted nod withdraws no request,
-// because a sub-agent of the previous prompt may still wait for a request.
+// The hook events of Copilot CLI that nod handles. nod withdraws no request at userPromptSubmitted,
+// because a sub-agent of the preceding prompt may still wait for its request.
 const (
 	copilotRequest = "permissionRequest"
 	copilotPrompt  = "userPromptSubmitted"
 	copilotEnd     = "sessionEnd"
 )
 
-// Copilot describes GitHub's Copilot CLI. Copilot CLI runs its permission hook for every call except
-// file reads, before it applies its own rules. nod's hooks are in a file of their own, because
-// Copilot CLI reads every file in its hooks directory.
+// Copilot describes GitHub's Copilot CLI. Before Copilot CLI applies its own rules, it runs its
+// permission hook for every call except file reads. It reads every file in its hooks directory, so that
+// nod's hooks have a file of their own.
 func Copilot() Host {
 	return Host{
 		Name:    "copilot",
@@ -37,9 +37,8 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read parses an input. Copilot CLI does not name the event. An input with either a reason or a
-// prompt, and no field of a tool call, is a signal (see Call.Signal). Any other input is a
-// permission request.
+// Read parses an input, which does not name its event. An input is a signal (see Call.Signal) if it has a
+// reason or a prompt, but not both, and no field of a tool call. Any other input is a permission request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
 	var in struct {
@@ -63,10 +62,10 @@ func (copilot) Read(input []byte) (Call, error) {
 		call.TakesNotices = Copilot().Setup.takesNotices(&call)
 		return call, nil
 	}
-	if in.ToolInput == nil { // some events have the tool's input in toolArgs
+	if in.ToolInput == nil { // at some events, toolArgs contains the tool's input
 		in.ToolInput = in.ToolArgs
 	}
-	var text string // some models write the arguments as a string that contains a JSON object
+	var text string // some models write the arguments as a string with a JSON object in it
 	if json.Unmarshal(in.ToolInput, &text) == nil {
 		in.ToolInput = json.RawMessage(text)
 	}
@@ -76,7 +75,7 @@ func (copilot) Read(input []byte) (Call, error) {
 }
 
 // Reply refuses the call if the effect is AskHost. Without a decision, Copilot CLI would apply its own
-// rules, which run the call if --allow-all-tools is set. Copilot CLI takes exit code 2 as a refusal.
+// rules, which run every call if --allow-all-tools is set. Exit code 2 is a refusal for Copilot CLI.
 func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")
 	refusal := map[string]string{"behavior": "deny", "message": v.Reason}

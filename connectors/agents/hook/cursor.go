@@ -20,9 +20,9 @@ const (
 	cursorEnd  = "sessionEnd"
 )
 
-// Cursor describes the editor Cursor. Cursor's command-line agent calls fewer hooks than the editor. nod
-// follows the documents of Cursor's hooks and was not run with Cursor itself. If a hook fails, Cursor runs
-// the call by default. With the hook's field failClosed, Cursor blocks the call instead.
+// Cursor describes the editor Cursor. Cursor's command-line agent runs fewer hooks than the editor. nod
+// follows the documents about Cursor's hooks, and was not tested with Cursor itself. If a hook fails,
+// Cursor runs the call, unless the hook has the field failClosed.
 func Cursor() Host {
 	return Host{
 		Name:    "cursor",
@@ -42,8 +42,8 @@ func Cursor() Host {
 
 type cursor struct{}
 
-// cursorInput is the hook input of Cursor. SessionID has the same value as ConversationID, and is missing
-// in older versions.
+// cursorInput is the hook input of Cursor. SessionID is missing in older versions, and otherwise equals
+// ConversationID.
 type cursorInput struct {
 	ConversationID string          `json:"conversation_id"`
 	SessionID      string          `json:"session_id"`
@@ -55,14 +55,14 @@ type cursorInput struct {
 	Cwd            string          `json:"cwd"`
 }
 
-// cursorActions are Cursor's own tools that rules cover. A tool of an MCP server has a name with "MCP:",
-// without the server's name. A tool with any other name is unknown to nod.
+// cursorActions are the tools of Cursor that rules cover. The name of an MCP server's tool begins with
+// "MCP:" and does not contain the server's name. nod does not know tools with other names.
 var cursorActions = map[string]schemas.ActionType{
 	"Shell": schemas.ActionCommand, "Read": schemas.ActionFileRead, "Grep": schemas.ActionFileRead, "Write": schemas.ActionFileWrite,
 }
 
-// Read parses an input. Cursor often leaves cwd empty. The session's project is the first folder of the
-// workspace. If cwd is empty, the directory of a command is unknown unless the command's input names it.
+// Read parses an input. The session's project is the first folder of the workspace. Cursor often leaves the
+// field cwd empty. The directory of a command is then unknown, unless the input of the command names it.
 func (cursor) Read(input []byte) (Call, error) {
 	var envelope struct {
 		Event string `json:"hook_event_name"`
@@ -95,19 +95,19 @@ func (cursor) Read(input []byte) (Call, error) {
 	call.Action = cursorActions[in.ToolName]
 	switch call.Action {
 	case "":
-		call.Action = schemas.ActionMCPTool // count the tool as an MCP tool, so that no rule for another agent's tool of this name applies
+		call.Action = schemas.ActionMCPTool // the tool counts as an MCP tool, so that no rule about another agent's tool with this name applies
 	case schemas.ActionCommand:
 		call.takeOwnDir()
 	}
 	return call, nil
 }
 
-// takeOwnDir moves the directory in a command's input to call.Cwd, because the command runs in that
-// directory. It leaves a relative directory in the input.
+// takeOwnDir moves the directory in the input of a command to call.Cwd, because the command runs in
+// that directory. If the directory is relative, it stays in the input.
 func (c *Call) takeOwnDir() {
 	v, obj, err := agents.ParseObject(c.Input)
 	if err != nil {
-		return // Call.check later refuses the call
+		return // Call.check later refuses this call
 	}
 	i := agents.Member(obj, "cwd")
 	if i < 0 {
@@ -122,14 +122,15 @@ func (c *Call) takeOwnDir() {
 	c.Input = v.Pack()
 }
 
-// absolute reports whether a path is absolute on this system or on Windows.
+// absolute reports whether a path is absolute, on this system or on Windows.
 func absolute(p string) bool {
 	return strings.HasPrefix(p, "/") || strings.HasPrefix(p, `\\`) || len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/')
 }
 
-// Reply always decides. With failClosed, Cursor blocks a call without a decision, and Cursor does not enforce
-// "ask" at this event. Reply does not use exit code 2, because Cursor would give its agent the whole output
-// as the reason. An edit becomes a refusal, because nod was not run with Cursor.
+// Reply always allows or denies, because Cursor blocks a call without a decision if failClosed is set,
+// and does not enforce "ask" at this event. It does not use exit code 2, because Cursor would give its
+// agent the whole output as the reason. It refuses a call with an edited input, because such a reply was
+// not tested with Cursor.
 func (cursor) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Cursor")
 	refusal := map[string]string{"permission": "deny", "user_message": v.Reason, "agent_message": v.Reason}

@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Cursor leaves cwd empty and names the directory of a command in the command's input. nod takes this
-// directory as the one in which the command runs. A relative directory stays in the input, so that nod
-// asks a person.
+// Cursor leaves the field cwd empty, and names the directory of a command in the command's input. For
+// nod, the command runs in this directory. If the directory is relative, it stays in the input, so that
+// nod asks a person.
 func TestCursorsDirectoryOfACommand(t *testing.T) {
 	for name, c := range map[string]struct{ input, cwd, wantInput, wantCwd string }{
 		"in the input":       {`{"command":"ls","cwd":"/p/app"}`, "", `{"command":"ls"}`, "/p/app"},
@@ -34,8 +34,8 @@ func TestCursorsDirectoryOfACommand(t *testing.T) {
 	}
 }
 
-// An MCP tool may have "MCP:" and the name of one of Cursor's own tools. A tool of another agent may
-// have a name that Cursor does not use. No rule for Cursor's own tools applies to them.
+// A tool of an MCP server may be named "MCP:" and the name of a tool of Cursor. A tool of another agent
+// may have a name that Cursor does not use. No rule about Cursor's own tools applies to these tools.
 func TestCursorsOwnToolsAlone(t *testing.T) {
 	for tool, want := range map[string]schemas.ActionType{
 		"Shell": schemas.ActionCommand, "Read": schemas.ActionFileRead, "Write": schemas.ActionFileWrite,

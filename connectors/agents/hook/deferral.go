@@ -16,8 +16,8 @@ const (
 	recheckAfter     = time.Second
 )
 
-// untilDeferred returns a context that may end after Options.DeferAfter. In an Alone turn (see Turn),
-// the context ends with the cause errDefer, and in a Shared turn with errShared. In an Unsure turn,
+// untilDeferred returns a context that ends after Options.DeferAfter if the turn allows it (see Turn).
+// In an Alone turn, the cause is errDefer, and in a Shared turn errShared. If the turn is Unsure,
 // untilDeferred reads the turn again after another DeferAfter. In an Attended turn, the context does
 // not end.
 func (h *run) untilDeferred(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -40,9 +40,9 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 	return waiting, func() { give(nil) }
 }
 
-// readTurn returns the call's turn. If the first result is Alone, it reads the turn again after
-// recheckAfter, because the host may still be writing other calls of the same message to its
-// transcript.
+// readTurn returns the turn of the call. If it is Alone, readTurn reads the turn again after
+// recheckAfter and returns the second result, because the host may still be writing other calls of the
+// same message to its transcript.
 func (h *run) readTurn(ctx context.Context) Turn {
 	look := func() Turn {
 		limited, cancel := context.WithTimeoutCause(ctx, transcriptWithin, errLate)
@@ -60,7 +60,7 @@ func (h *run) readTurn(ctx context.Context) Turn {
 	return turn
 }
 
-// wait waits for d and returns true, or false if ctx ends first.
+// wait waits for the duration d and returns true. If ctx ends first, it returns false.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -26,7 +26,7 @@ const (
 )
 
 // TestTheHookDefersOnlyCallsThatTheHostRepeats: the hook replies "defer" only if Claude Code will
-// repeat the call. In any other case Claude Code would ignore the reply and apply its own rules.
+// repeat the call. Otherwise Claude Code would ignore this reply and apply its own rules.
 func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 	inTurn := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH","prompt_id":"p1"}`
 	again := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH"}`
@@ -34,7 +34,7 @@ func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 	for name, c := range map[string]struct {
 		call       string
 		transcript string
-		later      string // lines that the test appends to the transcript half a minute after the first read
+		later      string // the test appends these lines to the transcript half a minute after the first read
 		after      time.Duration
 		want       string
 		waited     time.Duration

@@ -12,12 +12,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askAboutDenied asks nod about a call that the host has denied by itself. If nod allows the call, the
-// host tells its agent to try again. A person's allow then stays as an approval for one identical
+// askAboutDenied asks nod about a call that the host has denied by itself. If nod allows the call, the host
+// tells its agent to try again. If a person allowed it, nod keeps this as an approval for one identical
 // call, which a hook with Options.ApprovedOnly uses. In every other case, the host's denial stays.
 func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 	r, err := deniedRequest(h.host, h.call, h.opts)
-	if err != nil || h.opts.Unsettled == nil { // without Unsettled, nod cannot note the approval, and no hook would let the repeated call through
+	if err != nil || h.opts.Unsettled == nil { // without Unsettled, the hook cannot note the approval, and no other hook would ask nod about the repeated call
 		if err != nil {
 			h.log(err)
 		}
@@ -30,7 +30,7 @@ func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 	d, err := callUntil(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })
 	switch {
 	case err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil:
-		if d.By.Kind == schemas.ByHuman { // store the approval before the reply, because the agent repeats the call at once
+		if d.By.Kind == schemas.ByHuman { // before the reply, because the agent repeats the call at once
 			h.release(ctx, nod.Detach, r, "the agent tries again")
 		}
 		if err := h.noteApproved(r.SessionID); err != nil {
@@ -38,7 +38,7 @@ func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 			return h.reply(Verdict{Effect: Leave})
 		}
 		return h.reply(Verdict{Effect: Allow})
-	case err == nil: // an approval is only for the agent's own input, so an allow with an edit leaves the call denied
+	case err == nil: // the approval would be for the agent's own input, so that an allow with an edit leaves the call denied
 		return h.reply(Verdict{Effect: Leave})
 	}
 	h.log(err)
@@ -54,10 +54,10 @@ func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 	return exit
 }
 
-// deniedRequest returns the request about a call that the host has denied. Its id is not the id of the
-// call, because a strict hook may have sent a request with that id.
+// deniedRequest returns the request about a call that the host has denied. The request has a new id,
+// because a strict hook may have sent a request with the id of the call.
 func deniedRequest(host Host, call Call, o Options) (schemas.Request, error) {
-	call.ChangesInput = false // the host accepts no changed input in the reply
+	call.ChangesInput = false // the host takes no changed input in this reply
 	r, err := newRequest(host, call, o)
 	if call.ToolCallID != "" {
 		r.PendingID = agents.ID("denied." + call.ToolCallID)
@@ -72,10 +72,11 @@ func deniedRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	return r, err
 }
 
-// maxDeniedReason is the largest length in bytes of the host's reason. nod cuts a longer reason.
+// maxDeniedReason is the largest length, in bytes, of the host's reason in a request. nod cuts a longer
+// reason.
 const maxDeniedReason = 1000
 
-// mayBeApproved reports whether askAboutDenied has noted this call.
+// mayBeApproved reports whether there is a note of askAboutDenied about this call.
 func (h *run) mayBeApproved() bool {
 	return h.call.check() == nil && h.opts.Unsettled != nil && h.opts.Unsettled.Noted(agents.ID(h.call.SessionID), h.call.approvalNote())
 }
@@ -84,7 +85,8 @@ func (h *run) noteApproved(session string) error {
 	return h.opts.Unsettled.Note(session, h.call.approvalNote())
 }
 
-// approvalNote identifies a tool and its input among the notes of a session.
+// approvalNote returns the name of the note about a tool with its input. Unsettled stores the note with
+// the session.
 func (c Call) approvalNote() string {
 	var input bytes.Buffer
 	_ = json.Compact(&input, c.Input) // cannot fail, because check has found a JSON object

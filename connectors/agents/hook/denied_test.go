@@ -35,9 +35,9 @@ func allowedBy(kind schemas.ByKind) func(context.Context, schemas.Request) (sche
 	}
 }
 
-// nod asks a person about a call that Claude Code's classifier has denied. If the person allows the call,
-// the hook keeps an approval and tells the agent to try again. The hook of the repeated call asks nod only
-// if there is an approval.
+// If Claude Code's classifier denies a call, nod asks a person about it. If the person allows the call,
+// the hook keeps an approval and tells the agent to try again. The hook of the repeated call asks nod
+// only because there is an approval.
 func TestACallThatClaudeCodeDeniedIsAskedAbout(t *testing.T) {
 	noted, out := &notes{}, &bytes.Buffer{}
 	before := &fakeNod{t: t}
@@ -112,9 +112,9 @@ func TestACallThatClaudeCodeDeniedStaysDenied(t *testing.T) {
 	assert.JSONEq(t, `{}`, out.String())
 }
 
-// An installation adds a hook for denied calls and a hook for approved calls, if the version of Claude Code
-// is known to have the event. A strict installation asks about every call instead of only the approved
-// calls. A later installation stays strict.
+// If the version of Claude Code is known to have the event, an installation adds a hook for denied
+// calls, and a hook for approved calls. The hooks of a strict installation ask about every call instead
+// of only the approved ones. After a strict installation, a later one stays strict.
 func TestTheHooksForDeniedCallsAreInstalled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.json")
 	find := func(o hook.InstallOptions) (events []string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Host is an agent program that asks nod through its hooks.
+// Host is a program that runs an agent, and that asks nod through its hooks.
 type Host struct {
 	Name    string // the host's name, as in `nod hook NAME`
 	Agent   string // the host's name for people
@@ -17,14 +17,13 @@ type Host struct {
 
 	// ChangesInput is true if a hook of the host can replace the input of a call.
 	ChangesInput bool
-	// ChangesSince is the oldest version whose hooks are known to replace the input. An older
-	// version ignores the change and runs the agent's input. ChangesSince is empty if all versions
-	// behave alike.
+	// ChangesSince is the oldest version whose hooks are known to replace the input. Older versions ignore
+	// the changed input and run the agent's own. ChangesSince is empty if there are no such older versions.
 	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
-	Traces  []string // directories in the user's home that show that the host is installed; Setup.Dir if nil
-	Tested  []string // versions tested with nod, oldest first; empty if nod only follows the host's documents
+	Traces  []string // the directories in the user's home that show that the host is installed; if nil, only Setup.Dir
+	Tested  []string // the versions that were tested with nod, oldest first; empty if nod only follows the host's documents
 }
 
 // Hosts returns the hosts that nod supports.
@@ -34,16 +33,17 @@ func Hosts() []Host {
 
 // Dialect is the input and output format of one host's hooks.
 type Dialect interface {
-	// Read parses the input that the host wrote to the hook. After an error, the Call contains the
-	// fields parsed so far. It contains the Event if the input names one, so that Reply can refuse in
-	// that event's format.
+	// Read parses the input that the host wrote to the hook. After an error, the Call still contains
+	// the fields that were parsed before. They include the Event if the input names one, so that Reply
+	// can refuse in the format of the event.
 	Read(input []byte) (Call, error)
 	// Reply encodes v for the host as one JSON object, and returns the hook's exit code. Only the
-	// effect Allow becomes an allow. If the host has no format for an effect, Reply refuses.
+	// effect Allow becomes an allow. If the host has no format for an effect, the reply is a refusal.
 	Reply(c Call, v Verdict) (output []byte, exit int)
 }
 
-// Call is one input of a hook. It is a report if Signal is true, and otherwise a call to decide about.
+// Call is the content of one input of a hook. If Signal is true, the input only reports something.
+// Otherwise it is a call to decide.
 type Call struct {
 	Event string // the host's hook event; empty if the input was unreadable
 	// Ignore is the reason why nod does not decide this call; empty if nod decides it.
@@ -55,60 +55,62 @@ type Call struct {
 	Action     schemas.ActionType
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
 	Cwd        string          // the directory in which the call runs; empty if unknown
-	Project    string          // the session's directory; empty if it is unknown or equals Cwd
+	Project    string          // the directory of the session; empty if it is unknown or the same as Cwd
 
-	// Transcript is the path of the host's own log of the session; may be empty.
+	// Transcript is the path of the host's own log of the session. It may be empty.
 	Transcript string
 
-	// TaskID is the host's id of the calling sub-agent; empty for the main agent.
+	// TaskID is the host's id of the sub-agent that makes the call. It is empty for the main agent.
 	TaskID string
 	// ChangesInput is true if the host is known to run an edited input; see Host.
 	ChangesInput bool
-	// HostAsks is true if the host asks its own user while the hook runs.
+	// HostAsks is true if the host also asks its own user while the hook runs.
 	HostAsks bool
-	// Turn reads the host's transcript and classifies the turn of the call. From the turn, the hook
-	// learns whether the host can end its run and repeat the call later. The result may change
-	// while the host writes more to the transcript. Turn is nil if the host can never repeat the
-	// call.
+	// Turn reads the host's transcript, and returns the kind of turn to which the call belongs. From
+	// it, the hook learns whether the host can end its run now and repeat the call later. The result
+	// may be another one after the host has written more to the transcript. Turn is nil if the host can
+	// never repeat the call.
 	Turn func() Turn
-	// Stopped reports whether, according to the host's transcript, the user has stopped the agent after the
-	// call. At the end of a turn, Stopped reports whether the user has written the next prompt. Stopped is
-	// nil if there is no transcript, or if the host ends its hook when the user stops the agent.
+	// Stopped reads the host's transcript, and reports whether the user has stopped the agent since the
+	// call. At the end of a turn, it reports whether the user has written the next prompt. Stopped is
+	// nil if there is no transcript, or if the host itself ends its hook in these cases.
 	Stopped func() bool
-	// Signal is true if the input is a report: the host has continued without nod's decision. HostResolved
-	// then describes the requests that the host no longer waits for. If HostResolved has no Reason, the hook
-	// sends nothing to nod, but its run still withdraws the requests of hooks that died.
+	// Signal is true if the input only reports that the host has continued without nod's decision.
+	// HostResolved then describes the requests that the host no longer waits for. If HostResolved has no
+	// Reason, the hook does not tell nod. Even then, the run of the hook leads to the withdrawal of the
+	// requests of hooks that died.
 	Signal       bool
 	HostResolved schemas.HostResolved
 
-	// TakesNotices is true if the host gives its main agent texts in the reply to this input; see
-	// Setup.Notices.
+	// TakesNotices is true if the reply to this input can contain notices for the host's main agent;
+	// see Setup.Notices.
 	TakesNotices bool
 
-	// TurnOver describes the end of the main agent's turn, if the input reports one about which people are
-	// told (see Options.Turns). TurnOver is nil for every other input.
+	// TurnOver describes the end of a turn of the main agent. It is set if the input reports such an end
+	// and the hook tells people about it (see Options.Turns).
 	TurnOver *agents.Turn
 
-	// Denied is true if the host has denied the call by itself, and its agent may try again if nod allows
-	// the call. Reason is the host's reason for the denial; may be empty.
+	// Denied is true if the host has denied the call by itself, and if its agent may try again after nod
+	// allows the call. Reason is the host's reason for the denial, which may be empty.
 	Denied bool
 	Reason string
 
-	// Questions are the agent's questions to its user. They are set if the tool is AskUserQuestion.
+	// Questions are the questions of the agent to its user. Only a call of the tool AskUserQuestion has
+	// them.
 	Questions []agents.Question
-	// Plan is true if the call asks the user to approve the plan in its input; see agents.PlanRequest.
+	// Plan is true if the call asks the user to approve a plan; see agents.PlanRequest.
 	Plan bool
 
-	// Rules are the permission rules that the host suggests. A person may choose one of them instead
-	// of allowing the call once.
+	// Rules are the permission rules that the host suggests. A person can choose one of them instead of
+	// an allow of this call alone.
 	Rules []Rule
 }
 
-// Rule is a lasting allow that the host stores if a person chooses its option. nod can neither see nor
-// revoke rules that the host has stored.
+// Rule is a permanent allow that the host stores if a person chooses its option. nod can neither see
+// nor revoke it afterwards.
 type Rule struct {
 	Option schemas.Option
-	Update json.RawMessage // the rule in the host's format; the host stores the rule if a reply contains Update
+	Update json.RawMessage // the rule in the host's format, for Verdict.Update
 }
 
 // Effect tells the host how to continue with a call.
@@ -118,22 +120,22 @@ type Effect int
 const (
 	Deny    Effect = iota
 	Allow          // the host runs the call
-	AskHost        // nod cannot be reached, so the host asks its own user or refuses the call
-	Leave          // nod does not decide this call, so the host continues as if it had no hook
-	Prompt         // the agent's turn is over (see Call.TurnOver), and Reason is its next prompt
-	Defer          // nod has not decided yet, and the turn is Alone (see Turn), so the host ends its run and repeats the call later
+	AskHost        // nod cannot be reached, so that the host asks its own user, or else refuses the call
+	Leave          // nod does not decide this call, so that the host continues as if it had no hook
+	Prompt         // the agent's turn is over (see Call.TurnOver), and Reason is the agent's next prompt
+	Defer          // there is no decision yet, and the turn is Alone (see Turn), so that the host ends its run and repeats the call later
 )
 
 // Verdict is nod's reply to a host.
 type Verdict struct {
 	Effect Effect
 	Reason string // the reason for the agent or its user; may be empty for Allow
-	// Input is the tool input to run, if Effect is Allow. If Edited is true, it contains an edit or
-	// a person's answers. Otherwise it is the call's own input, unchanged.
+	// Input is the input with which the tool runs, if Effect is Allow. If Edited is true, a person has
+	// edited it, or it contains answers. Otherwise it is the call's own input, unchanged.
 	Input  json.RawMessage
 	Edited bool
-	// Update is the Update of the Rule that a person chose, if Effect is Allow. It is nil if the
-	// person chose no rule.
+	// Update is the field Update of the Rule that a person chose. It is nil if Effect is not Allow, or
+	// if the person chose no rule.
 	Update json.RawMessage
 	// Notices are lines for the agent. They are set only if Call.TakesNotices is true.
 	Notices []string
@@ -141,64 +143,67 @@ type Verdict struct {
 
 func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} }
 
-// Setup describes a host's settings file and the hook events that nod uses.
+// Setup describes the settings file of a host, and the hook events that nod uses.
 type Setup struct {
-	DirEnv     string   // an environment variable whose value replaces Dir; may be empty
-	HomeEnv    string   // an environment variable whose value replaces the user's home; may be empty
+	DirEnv     string   // an environment variable that replaces Dir; may be empty
+	HomeEnv    string   // an environment variable that replaces the user's home; may be empty
 	Dir        string   // the host's settings directory, relative to the user's home
-	ProjectDir string   // the host's settings directory, relative to a project; Dir if empty
+	ProjectDir string   // the host's settings directory, relative to a project; if empty, Dir
 	File       string   // the settings file, relative to the settings directory
-	Events     []string // events at which nod decides a call, in every installation
-	Strict     []string // events that a strict installation adds
-	// Blocks are the events at which the host runs the call if its hook is missing or killed. At these
-	// events, a hook that exits with code 2 blocks the call.
+	Events     []string // the events at which every installation lets nod decide a call
+	Strict     []string // the events that a strict installation adds
+	// Blocks are the events at which the host would run a call whose hook is missing or killed. At
+	// these events, exit code 2 of a hook blocks the call.
 	Blocks  []string
 	Signals []string // events by which the host only reports that it has continued
-	// Newer are signals that hosts older than Host.Tested[0] may not know. nod does not install them for an
-	// older host. Some hosts ignore a settings file with an unknown event, including the user's own rules in
-	// the file.
+	// Newer are signals that hosts older than Host.Tested[0] may not know. An older host does not get
+	// them, because some hosts ignore a whole settings file with an unknown event, including the user's
+	// own rules in it.
 	Newer []string
-	// Turns are the signals with which the host reports the end of a turn, if nod tells people about it with
-	// --turns. Hosts older than TurnSince do not let their user end such a hook.
+	// Turns are the signals by which the host reports the end of a turn. nod tells people about it with the
+	// flag --turns. If the host is older than TurnSince, its user cannot end a hook that waits for a reply.
 	Turns     []string
 	TurnSince string
-	// Terminal is NAME=VALUE, an environment variable with which the host tells its hooks that its user
-	// started it in a terminal. If it is empty, the dialect sets Call.TurnOver only there.
+	// Terminal is an environment variable in the form NAME=VALUE. The host sets it for its hooks if its
+	// user started it in a terminal. If Terminal is empty, the dialect sets Call.TurnOver only if the
+	// user did so.
 	Terminal string
-	// Notices are the events at which the host gives its model a text of the hook that decides nothing. A
-	// denial reaches the model of every host, so it carries notices too.
+	// Notices are the events at which a hook that decides nothing can give the host's model a text. A
+	// denial can also contain notices, because it reaches the model of every host.
 	Notices []string
-	// Ignored are the signals at which a failed hook would stop the host. The shell hides the failure.
+	// Ignored are the signals at which a failure of the hook would stop the host. At these events, the
+	// shell hides the failure.
 	Ignored []string
-	// Denied is the event at which the host reports that it has denied a call by itself; empty if there is
-	// none. Hosts older than Host.Tested[0] may not know this event. An installation with this event also
-	// adds a hook with ApprovedFlag at the Strict events, because that hook lets an approved call through.
+	// Denied is the event after the host has denied a call by itself. It is empty if there is none.
+	// Hosts older than Host.Tested[0] may not know it. An installation with this event also adds a hook
+	// with ApprovedFlag at the Strict events, because that hook lets an approved call run.
 	Denied  string
 	Matcher string // the matcher of a hook that runs for all tools
-	Off     string // the setting that, if true, turns all hooks off; a top-level setting, or if Bare is true, one beside the events
-	// Bare is true if the events are members of a file with File's name, and not of an object "hooks" in it.
+	Off     string // the setting that turns all hooks off if it is true; at the top level of the file or, if Bare is true, beside the events
+	// Bare is true if the members of the file File are the events themselves, without an object "hooks"
+	// around them.
 	Bare bool
-	// Others are other files with hooks, relative to the settings directory. At each event, the host runs only
-	// the hooks of the first of File and these files that has any.
+	// Others are other files with hooks, relative to the settings directory. At each event, the host
+	// runs the hooks of only one file: the first among File and Others that has hooks for the event.
 	Others []string
-	// Flat is true if an event holds a list of hooks instead of groups of hooks.
+	// Flat is true if the list of an event contains hooks. If it is false, the list contains groups of
+	// hooks.
 	Flat bool
-	// CommandField and TimeoutField are the names of a hook's fields; "command" and "timeout" if
-	// they are empty.
+	// CommandField and TimeoutField are names of fields of a hook. If they are empty, they are
+	// "command" and "timeout".
 	CommandField, TimeoutField string
-	// ClosedField is the name of a field of a hook; may be empty. If the field is true, the host blocks the
-	// call when the hook fails. Install sets the field at the events of Blocks.
+	// ClosedField is the name of a field of a hook, and may be empty. If the field is true, the host
+	// blocks the call when the hook fails. Install sets the field at the events in Blocks.
 	ClosedField string
 	// Comments is true if the host accepts comments in its settings file.
 	Comments bool
-	Version  int // the version to write into a file that has none; 0 if the host needs none
-	// Timeout is how long the host waits for the hook. The settings file stores it in
-	// multiples of Unit.
+	Version  int // the version that Install writes into a file without one; 0 if the host needs none
+	// Timeout is how long the host waits for the hook. The settings file contains it as a number of Units.
 	Timeout time.Duration
 	Unit    time.Duration
-	// Script is the source of a program that contains nod's settings, for a host that has no settings file
-	// for hooks but runs such programs. Script contains scriptBegin and scriptEnd, with an empty object in
-	// between.
+	// Script is for a host without a settings file for hooks that runs programs instead. It is the
+	// source of such a program, and contains nod's settings between scriptBegin and scriptEnd. In Script
+	// itself, these settings are an empty object.
 	Script string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string

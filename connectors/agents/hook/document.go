@@ -12,8 +12,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// document is a host's settings file. Its methods change only nod's entries, and leave every other
-// byte unchanged.
+// document is a host's settings file. Its methods change only nod's entries, and keep every other byte.
 type document struct {
 	path    string
 	source  []byte // the content of the file before any edit
@@ -21,8 +20,8 @@ type document struct {
 	top     *hujson.Object
 	indent  string
 	newline string
-	// head and tail are the parts of a Setup.Script around the settings. stale means that the file had
-	// other parts.
+	// head and tail are the parts of a Setup.Script before and after the settings. stale is true if the
+	// file had other parts.
 	head, tail string
 	stale      bool
 	bare       bool // see Setup.Bare
@@ -36,8 +35,8 @@ const (
 
 var errForeignScript = errors.New("was not written by nod install")
 
-// openDocument parses the file of a host. The error is errForeignScript if nod could only replace the
-// whole file, and another program wrote the file.
+// openDocument parses the settings file of a host. If another program wrote the file, and nod could
+// only replace it as a whole, the error is errForeignScript.
 func openDocument(host Host, path string, data []byte) (*document, error) {
 	s := host.Setup
 	if s.Script == "" {
@@ -64,7 +63,7 @@ func openDocument(host Host, path string, data []byte) (*document, error) {
 	return d, err
 }
 
-// entryNames are the field names of a hook in a host's settings file.
+// entryNames are the names of a hook's fields in a host's settings file.
 type entryNames struct {
 	command, timeout, closed string
 	flat                     bool
@@ -79,8 +78,7 @@ type hookEntry struct {
 	closed  bool  // the host blocks the call if the hook fails; see Setup.ClosedField
 }
 
-// MarshalJSON encodes the hook as an object of type "command", with the host's field
-// names.
+// MarshalJSON encodes the hook as a JSON object of type "command", with the field names of the host.
 func (e hookEntry) MarshalJSON() ([]byte, error) {
 	return hujson.Value{Value: &hujson.Object{Members: append([]hujson.ObjectMember{
 		{Name: hujson.Value{Value: hujson.String("type")}, Value: hujson.Value{Value: hujson.String("command")}},
@@ -111,8 +109,8 @@ func (e hookEntry) listElement() any {
 	return hookGroup{Matcher: e.matcher, Hooks: []hookEntry{e}}
 }
 
-// parseDocument parses a settings file. An empty file counts as an empty object. comments is
-// Setup.Comments. The error for invalid JSON names its line and column.
+// parseDocument parses a settings file. An empty file counts as an empty object. comments says whether
+// comments are allowed. If the JSON is invalid, the error names the line and the column.
 func parseDocument(path string, data []byte, comments bool) (*document, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -149,8 +147,7 @@ func parseDocument(path string, data []byte, comments bool) (*document, error) {
 	return d, nil
 }
 
-// blankComments returns data with its comments replaced by spaces, so that every other byte stays
-// where it is.
+// blankComments returns data with spaces in place of comments, so that every other byte keeps its position.
 func blankComments(data []byte) []byte {
 	out := bytes.Clone(data)
 	for i := 0; i < len(out); i++ {
@@ -215,8 +212,8 @@ func (d *document) isOff(s Setup) bool {
 	return err == nil && hooks != nil && isTrue(hooks, s.Off)
 }
 
-// setHook updates nod's hook for event, and removes its duplicates. If nod has no hook for event and
-// wanted is true, setHook adds a hook. The function ours reports whether a command is nod's.
+// setHook updates nod's hook for event, and removes its duplicates. If there is no such hook and wanted
+// is true, setHook adds one. The function ours reports whether a command is nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -248,7 +245,7 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	return d.addElement(groups, d.depth()+1, entry.listElement())
 }
 
-// depth returns the depth of the events in the file.
+// depth returns how deep the events are nested in the file.
 func (d *document) depth() int {
 	if d.bare {
 		return 1
@@ -256,7 +253,7 @@ func (d *document) depth() int {
 	return 2
 }
 
-// hooks returns the object with the events of the file, or nil if it is missing.
+// hooks returns the object whose members are the events, or nil if the file has none.
 func (d *document) hooks() (*hujson.Object, error) {
 	if d.bare {
 		return d.top, nil
@@ -272,7 +269,7 @@ func (d *document) hooks() (*hujson.Object, error) {
 	return hooks, nil
 }
 
-// find returns the object with the events of the file, and the list of hooks for event. A result is nil if
+// find returns the object whose members are the events, and the list of hooks for event. Each is nil if
 // it is missing.
 func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	hooks, err := d.hooks()
@@ -295,9 +292,9 @@ func (d *document) shapeError(v hujson.Value, problem string) error {
 	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, problem)
 }
 
-// eachHook calls visit for every hook that runs a command. It removes each hook for which visit
-// returns false, and then each empty group. It keeps entries in any other format, because nod did not
-// write them.
+// eachHook calls the function visit for every hook that runs a command. It removes the hooks for which
+// visit returns false, and then the groups that are empty. It keeps entries in any other format,
+// because nod did not write them.
 func eachHook(groups *hujson.Array, names entryNames, visit func(hook *hujson.Object, command string) (keep bool)) {
 	each := func(list *hujson.Array) {
 		for j := 0; j < len(list.Elements); j++ {
@@ -352,15 +349,15 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 	return hook, literal.String(), ok && literal.Kind() == '"'
 }
 
-// hasEmptyHooks reports whether the file has a "hooks" object without members.
+// hasEmptyHooks reports whether the file has an object "hooks" without members.
 func (d *document) hasEmptyHooks() bool {
 	hooks, err := d.hooks()
 	return err == nil && hooks != nil && !d.bare && len(hooks.Members) == 0
 }
 
-// removeHooks removes nod's hooks for every event, and each list that becomes empty. If the object
-// "hooks" becomes empty too, removeHooks removes that object unless keep is true. It reports
-// whether it removed any hook.
+// removeHooks removes nod's hooks for all events, and each list that is then empty. If the object
+// "hooks" is then empty too, removeHooks removes it, unless keep is true. The result reports whether
+// there was any hook of nod.
 func (d *document) removeHooks(names entryNames, ours func(string) bool, keep bool) (removed bool) {
 	hooks, err := d.hooks()
 	if err != nil || hooks == nil {
@@ -387,7 +384,7 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool, keep bo
 	return removed
 }
 
-// update sets the fields of entry in a hook of the file. It keeps fields that the user added.
+// update sets the fields of entry in a hook of the file. Fields that the user added stay.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
 		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // cannot fail, because entry.fields returns only literals

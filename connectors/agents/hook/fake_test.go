@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeNod is a Nod that checks its caller. The caller may send one valid request, and withdraw or
-// detach that request once.
+// fakeNod is a Nod that checks what the hook does. The hook may send one valid request, and may
+// withdraw or detach it once.
 type fakeNod struct {
 	t   testing.TB
 	ask func(ctx context.Context, r schemas.Request) (schemas.Decision, error)
 
-	mu     sync.Mutex // guards the fields below, because a hook may call other methods before Ask has returned
+	mu     sync.Mutex // guards the fields below, because a hook may call other methods while Ask still runs
 	first  *schemas.Request
-	reason string // the reason in the call of Withdraw
-	left   string // the reason in the call of Detach
+	reason string // the argument reason of Withdraw
+	left   string // the argument reason of Detach
 	passed []schemas.HostResolved
 
 	notices   []schemas.Notice
@@ -37,7 +37,7 @@ func (f *fakeNod) asked() *schemas.Request {
 	return f.first
 }
 
-// withdrawn returns the reason of the withdrawal. It returns "" if the hook withdrew nothing.
+// withdrawn returns the reason with which the hook called Withdraw, or "" if it did not.
 func (f *fakeNod) withdrawn() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return nil
 }
 
-// detached returns the reason in the call of Detach. It returns "" if the hook detached nothing.
+// detached returns the reason with which the hook called Detach, or "" if it did not.
 func (f *fakeNod) detached() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *fakeNod) Detach(ctx context.Context, sessionID, pendingID, reason strin
 	return nil
 }
 
-// TakeNotices returns the notices of f once.
+// TakeNotices returns the notices of f at the first call, and none later.
 func (f *fakeNod) TakeNotices(_ context.Context, sessionID string) ([]schemas.Notice, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +166,7 @@ func findHost(name string) (h hook.Host, known bool) {
 	return hook.Host{}, false
 }
 
-// oneObject fails the test unless out is one JSON object in one line. It returns the object's members.
+// oneObject checks that out is one JSON object in one line, and returns the object's members.
 func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	t.Helper()
 	require.Equal(t, byte('\n'), out[len(out)-1])
@@ -177,9 +177,8 @@ func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	return obj
 }
 
-// allows reports whether, after this output and exit code, the host would run the call without asking
-// its user. It uses rules that runs of the real hosts have shown. allows fails the test unless out is
-// one JSON object.
+// allows reports whether the host would run the call without asking its user after this output and exit
+// code. Its rules come from runs of the real hosts. It fails the test if out is not one JSON object.
 func allows(t testing.TB, host, event, out string, exit int) bool {
 	t.Helper()
 	oneObject(t, out)

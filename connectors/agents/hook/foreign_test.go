@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Gemini CLI may give a tool of an MCP server the bare name that the server uses. The hook reports
-// a call of this tool as a call of an MCP tool, even if nod knows another tool with the same name.
+// Gemini CLI may call a tool of an MCP server by the name that the server uses. For nod, this is an MCP
+// tool, even if one of the tools that nod knows has the same name.
 func TestGeminisForeignToolsAreNotItsOwn(t *testing.T) {
 	for _, c := range []struct {
 		tool, context string

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzRun: for any input from the host and any reply from nod, the hook writes exactly one JSON
-// object. That object is an allow only if nod allowed exactly this call.
+// FuzzRun: for any input from the host and any reply from nod, the hook writes exactly one JSON object.
+// It is an allow only if nod allowed exactly this call.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.json")
 	require.NoError(f, err)

@@ -11,10 +11,11 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// MCPGateName is the name in `nod install NAME` that puts nod before the MCP servers of a client.
+// MCPGateName is the NAME in `nod install NAME` that puts the gate before the MCP servers of a client.
 const MCPGateName = "mcp-gate"
 
-// GatedServer is one MCP server in a client's settings, before and after the installation of the gate.
+// GatedServer is one MCP server in a client's settings, as it was before the installation of the gate,
+// and as it is after it.
 type GatedServer struct {
 	List string `json:"list"` // the path of the list of servers, such as mcpServers
 	Name string `json:"name"`
@@ -22,14 +23,14 @@ type GatedServer struct {
 	Is   string `json:"is"`  // the entry with the gate
 }
 
-// gatedLists are the names of the lists of MCP servers in settings files. Claude Code, Cursor and Gemini
-// CLI use the first name, and VS Code the second. Claude Code also has a list in each of its projects.
+// gatedLists are the names of lists of MCP servers in settings files. Claude Code, Cursor and Gemini CLI
+// use the first name, and VS Code uses the second. Claude Code also has such a list for each project.
 var gatedLists = []string{"mcpServers", "servers"}
 
 const projectsMember = "projects"
 
-// GateServers puts nod mcp gate before each MCP server in the file o.Settings. It returns the changed servers,
-// and lists the unchanged servers in Change.Note. It keeps everything else in the file.
+// GateServers puts nod mcp gate before each MCP server in the file o.Settings. It returns the servers
+// that it has changed. Change.Note lists the other servers. Everything else in the file stays as it is.
 func GateServers(o InstallOptions, validName func(string) error) (Change, []GatedServer, error) {
 	change, err := openServers(o)
 	if err != nil {
@@ -59,7 +60,7 @@ func GateServers(o InstallOptions, validName func(string) error) (Change, []Gate
 // isTOML reports whether a settings file is in TOML. Codex's file is.
 func isTOML(path string) bool { return strings.EqualFold(filepath.Ext(path), ".toml") }
 
-// gateJSON puts nod mcp gate before each server in a JSON file, as GateServers does.
+// gateJSON is GateServers for a JSON file.
 func gateJSON(change *Change, o InstallOptions, validName func(string) error) (gated []GatedServer, alone []string, err error) {
 	doc, err := parseJSONC(change.Path, change.Before)
 	if err != nil {
@@ -86,8 +87,9 @@ func gateJSON(change *Change, o InstallOptions, validName func(string) error) (g
 	return gated, alone, err
 }
 
-// UngateServers removes nod mcp gate from the file o.Settings. It restores the bytes of a server that was
-// not edited after GateServers. From an edited server, it removes only the gate.
+// UngateServers removes nod mcp gate from the file o.Settings. If nobody has edited a server after
+// GateServers, the server gets its earlier bytes back. From an edited server, UngateServers removes only
+// the gate.
 func UngateServers(o InstallOptions, known []GatedServer) (Change, error) {
 	change, err := openServers(o)
 	if err != nil {
@@ -153,7 +155,7 @@ func openServers(o InstallOptions) (Change, error) {
 	return change, nil
 }
 
-// eachServer calls f with every entry in the lists of MCP servers.
+// eachServer calls the function f with every entry in the lists of MCP servers.
 func (d *document) eachServer(f func(list, name string, entry *hujson.Value) error) error {
 	tops := map[string]*hujson.Object{"": d.top}
 	order := []string{""}
@@ -187,8 +189,8 @@ func (d *document) eachServer(f func(list, name string, entry *hujson.Value) err
 	return nil
 }
 
-// gate puts the gate before one server. left is the reason why the server stays unchanged. If the server
-// has nod's gate already, it stays unchanged and left is "".
+// gate puts the gate before one server. If the server stays unchanged, left is the reason. left is "" if
+// the server already has nod's gate.
 func (d *document) gate(value *hujson.Value, name string, o InstallOptions, validName func(string) error) (left string, err error) {
 	entry, ok := value.Value.(*hujson.Object)
 	if !ok {
@@ -232,7 +234,7 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 // bothWays is the reason why a server with a command and a URL stays unchanged.
 const bothWays = "it has a command and a URL, and its client could use the one that has no gate: remove one of them"
 
-// gateWords returns the arguments of nod for the gate of a server, without the server's command or URL.
+// gateWords returns nod's arguments for the gate of a server, up to the server's own command or URL.
 func gateWords(o InstallOptions, name string, validName func(string) error) []string {
 	words := append([]string{"mcp", "gate"}, o.Args...)
 	if validName(name) == nil {
@@ -241,8 +243,8 @@ func gateWords(o InstallOptions, name string, validName func(string) error) []st
 	return words
 }
 
-// isGated reports whether args are arguments of nod mcp gate before a server. The caller must check that the
-// command is nod.
+// isGated reports whether args are the arguments of nod mcp gate for a server. The caller must check
+// that the program is nod.
 func isGated(args []string) bool {
 	if len(args) < 4 || args[0] != "mcp" || args[1] != "gate" {
 		return false
@@ -251,8 +253,9 @@ func isGated(args []string) bool {
 	return at >= 0 && at+1 < len(args) || at < 0 && slices.Contains(args[:len(args)-1], upstreamFlag)
 }
 
-// foreignGate returns the reason why a gated server stays unchanged, or "" if its gate is nod's. A settings
-// file that others wrote could name another program, which never asks nod.
+// foreignGate returns the reason why a server with a gate stays unchanged, or "" if its gate is nod's.
+// It is necessary because somebody else may have written the settings, and may have named another
+// program, which never asks nod.
 func foreignGate(command, program string) string {
 	if command == program {
 		return ""
@@ -260,7 +263,8 @@ func foreignGate(command, program string) string {
 	return fmt.Sprintf("its gate is another program, %s: remove it from the entry first, if you do not trust it", command)
 }
 
-// prepend adds words before the first element of args, with the spaces and line breaks of that element.
+// prepend adds words before the first element of args. The new elements have the same spaces and line
+// breaks as that element.
 func (d *document) prepend(args *hujson.Array, words []string) {
 	first, rest := hujson.Extra(nil), hujson.Extra(" ")
 	if len(args.Elements) > 0 {
@@ -282,8 +286,8 @@ func (d *document) prepend(args *hujson.Array, words []string) {
 	args.Elements = append(added, args.Elements...)
 }
 
-// isOwnServer reports whether a command is nod mcp. It accepts only nod's own path and the bare name nod,
-// because another program may have a path that ends in nod.
+// isOwnServer reports whether a command is nod mcp. The program must be nod's own path or the bare name
+// nod, because another program may have a path that ends in nod.
 func isOwnServer(command string, args []string, program string) bool {
 	return (command == program || command == "nod") && len(args) > 0 && args[0] == "mcp"
 }
@@ -292,8 +296,8 @@ func isNamedNod(command string) bool {
 	return strings.TrimSuffix(filepath.Base(command), ".exe") == "nod"
 }
 
-// gatedEntry returns a server's entry, arguments and command if the arguments are those of nod mcp gate.
-// Otherwise the entry is nil. The caller must check that the command is nod.
+// gatedEntry returns the entry, the arguments and the command of a server whose arguments are those of
+// nod mcp gate. For any other server, the entry is nil. The caller must check that the program is nod.
 func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, command string) {
 	entry, ok := value.Value.(*hujson.Object)
 	if !ok {
@@ -313,12 +317,12 @@ func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, c
 	return entry, args, literal(entry.Members[at].Value)
 }
 
-// commandAt returns the index of the argument --, which comes before the server's command.
+// commandAt returns the index of the argument --, after which the server's own command begins.
 func commandAt(args *hujson.Array) int {
 	return slices.Index(literals(args), "--")
 }
 
-// ungate removes the gate from an entry.
+// ungate removes the gate from the entry of a server.
 func ungate(entry *hujson.Object, args *hujson.Array) {
 	at := commandAt(args) + 1
 	entry.Members[agents.Member(entry, "command")].Value.Value = hujson.String(literal(args.Elements[at]))
@@ -331,13 +335,13 @@ func ungate(entry *hujson.Object, args *hujson.Array) {
 	}
 }
 
-// plainValue returns the bytes of a value without the surrounding space and comments.
+// plainValue returns the bytes of a value, without the white space and the comments around it.
 func plainValue(v hujson.Value) []byte {
 	v.BeforeExtra, v.AfterExtra = nil, nil
 	return v.Pack()
 }
 
-// sameJSON reports whether text and v differ at most in space and comments.
+// sameJSON reports whether text and v differ only in white space and comments.
 func sameJSON(text string, v hujson.Value) bool {
 	other, err := hujson.Parse([]byte(text))
 	if err != nil {
@@ -354,7 +358,7 @@ func isString(v hujson.Value) bool {
 	return ok && l.Kind() == '"'
 }
 
-// literals returns the literal of each element of a list.
+// literals returns the text of each element of a list; see literal.
 func literals(list *hujson.Array) []string {
 	words := make([]string, 0, len(list.Elements))
 	for _, e := range list.Elements {

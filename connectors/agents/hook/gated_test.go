@@ -20,7 +20,7 @@ func validServer(name string) error {
 	return nil
 }
 
-// gatedFiles are settings with MCP servers in the shapes of several clients.
+// gatedFiles are settings of several clients, with MCP servers in different forms.
 var gatedFiles = map[string]string{
 	"Claude Code":       "{\n  \"mcpServers\": {\n    \"fs\": {\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"server-fs\", \"/srv\"],\n      \"env\": {\"A\": \"b\"}\n    }\n  }\n}\n",
 	"one line":          `{"mcpServers":{"fs":{"command":"npx","args":["-y","server-fs"]}},"x":1}`,
@@ -51,7 +51,8 @@ func TestTheGateComesAndGoes(t *testing.T) {
 			assert.Equal(t, len(gated), strings.Count(is, `"/opt/nod"`), is)
 			gateStaysAndGoes(t, o, gated, text)
 
-			// Without the record of the installation, UngateServers makes the servers run as before.
+			// If there is no record of the installation, UngateServers makes the servers run as before,
+			// but may change other bytes.
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o640))
 			_, err = hook.UngateServers(o, nil)
 			require.NoError(t, err)
@@ -66,8 +67,8 @@ func TestTheGateComesAndGoes(t *testing.T) {
 	}
 }
 
-// gateStaysAndGoes requires that a second installation changes nothing, and that an uninstallation restores
-// text, the content before the first installation.
+// gateStaysAndGoes checks that a second installation changes nothing, and that an uninstallation
+// restores text, which is the file before the first installation.
 func gateStaysAndGoes(t *testing.T, o hook.InstallOptions, gated []hook.GatedServer, text string) {
 	t.Helper()
 	again, none, err := hook.GateServers(o, validServer)
@@ -81,7 +82,7 @@ func gateStaysAndGoes(t *testing.T, o hook.InstallOptions, gated []hook.GatedSer
 	assert.Equal(t, text, string(was))
 }
 
-// A gated server starts through nod mcp gate, with the server's own command after --.
+// The command of a gated server is nod mcp gate, with the server's own command after the argument --.
 func TestAGatedServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".mcp.json")
 	text := `{"mcpServers": {"fs": {"command": "npx", "args": ["-y", "server-fs"]}, "a b": {"command": "x"}, "web": {"type": "sse", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`
@@ -100,7 +101,8 @@ func TestAGatedServer(t *testing.T) {
 	assert.Equal(t, strings.Replace(text, `"server-fs"`, `"server-fs", "/home"`, 1), string(change.After))
 }
 
-// A server with a URL is reached by the gate, with its headers in the gate's environment.
+// If a server has a URL, the gate connects to it. The headers for the server are in the environment of
+// the gate.
 func TestAGatedURL(t *testing.T) {
 	gate := func(name, entry string) (string, hook.Change) {
 		file := filepath.Join(t.TempDir(), name)
@@ -111,7 +113,7 @@ func TestAGatedURL(t *testing.T) {
 		require.Len(t, gated, strings.Count(string(change.After), "--upstream"))
 		is, _ := strings.CutSuffix(strings.TrimPrefix(string(change.After), `{"mcpServers": {"web": `), "}}")
 
-		// Without the record of the installation, the server has its URL and its headers back.
+		// Without a record of the installation, the server still gets back its URL and its headers.
 		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(change.After), "--bind", "--bind\",\"--project\",\"/p", 1)), 0o600))
 		undone, err := hook.UngateServers(hook.InstallOptions{Settings: file}, gated)
 		require.NoError(t, err)
@@ -155,8 +157,8 @@ func TestAGatedURL(t *testing.T) {
 	assert.Contains(t, change.Note, "write httpUrl if it is")
 }
 
-// A program that only looks like nod is not taken for it: its server is named to the user or gets the gate,
-// and its entry stays when the gate goes.
+// A program that only looks like nod does not count as nod. Its server gets the gate, or a message names
+// the server. An uninstallation keeps its entry.
 func TestAProgramThatLooksLikeNod(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".mcp.json")
 	text := `{"mcpServers": {"a": {"command": "./evil", "args": ["mcp", "gate", "--", "x"]}, "b": {"command": "./nod", "args": ["mcp"]}}}`

@@ -7,15 +7,15 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// secretMembers are the members of a server with headers and environment variables. Their values may be
-// secrets.
+// secretMembers are the members of a server that contain headers or environment variables. Their values
+// may be secrets.
 var secretMembers = []string{"headers", "http_headers", "env"}
 
-// concealed stands in place of a secret.
+// concealed is shown in place of a secret.
 const concealed = `"…"`
 
-// concealServers returns a function for Change.conceal. The function conceals the secrets of all MCP servers,
-// including the unchanged servers.
+// concealServers returns a function for Change.conceal. It hides the secrets of all MCP servers, also of
+// those that stay unchanged.
 func concealServers(path string) func([]byte) []byte {
 	conceal := concealJSON
 	if isTOML(path) {
@@ -60,7 +60,7 @@ func concealTOML(path string, content []byte) ([]byte, error) {
 	var edits []tomlEdit
 	for _, k := range f.keys {
 		secret := slices.ContainsFunc(k.path, func(name string) bool { return slices.Contains(secretMembers, name) })
-		if k.path[0] == tomlServers && len(k.path) < 3 { // a table in one line may have headers
+		if k.path[0] == tomlServers && len(k.path) < 3 { // a table on one line may contain headers
 			secret = true
 		} else if k.path[0] == tomlServers && k.path[2] == "url" {
 			server, _ := servers[k.path[1]].(map[string]any)
@@ -74,7 +74,8 @@ func concealTOML(path string, content []byte) ([]byte, error) {
 	return f.edited(edits), nil
 }
 
-// hasURLSecret reports whether a text may be a URL with a secret. It returns true for a text that is no URL.
+// hasURLSecret reports whether a text may be a URL that contains a secret. It returns true for a text
+// that is no URL.
 func hasURLSecret(text string) bool {
 	u, err := url.Parse(text)
 	return err != nil || u.User != nil || u.RawQuery != ""

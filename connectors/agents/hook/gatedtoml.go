@@ -13,11 +13,11 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// tomlServers is the table of MCP servers in Codex's config.toml.
+// tomlServers is the name of the table of MCP servers in Codex's config.toml.
 const tomlServers = "mcp_servers"
 
-// tomlPart is one key of a server before and after the installation of the gate. Was is empty if the
-// installation has added the key in a line of its own.
+// tomlPart is one key of a server, before and after the installation of the gate. Was is empty if the
+// installation has added the key on a new line.
 type tomlPart struct {
 	At  string `json:"at"` // the key after the installation
 	Was string `json:"was,omitempty"`
@@ -28,18 +28,18 @@ type tomlPart struct {
 type tomlGate struct {
 	file  *tomlFile
 	name  string
-	entry map[string]any // the server as it will be
+	entry map[string]any // the server's values after the change
 	edits []tomlEdit
 	parts []tomlPart
 }
 
-// serversOf returns the table of MCP servers in the values of a file; nil if there is none.
+// serversOf returns the table of MCP servers from the values of a file, or nil if there is none.
 func serversOf(values map[string]any) map[string]any {
 	servers, _ := values[tomlServers].(map[string]any)
 	return servers
 }
 
-// gateTOML puts nod mcp gate before each server in a TOML file, as GateServers does.
+// gateTOML is GateServers for a TOML file.
 func gateTOML(change *Change, o InstallOptions, validName func(string) error) (gated []GatedServer, alone []string, err error) {
 	f, err := parseTOML(change.Path, change.Before)
 	if err != nil {
@@ -70,8 +70,8 @@ func gateTOML(change *Change, o InstallOptions, validName func(string) error) (g
 	return gated, alone, sameTOML(change, f.values, nil, "put nod mcp gate before each server yourself")
 }
 
-// sameTOML returns an error unless the changed file has the values want. It does not compare the restored
-// servers, because they have their earlier bytes again. The error tells the user to make the change by hand.
+// sameTOML checks that the changed file has the values want. It skips the servers whose earlier bytes
+// were restored. The error tells the user to make the change by hand.
 func sameTOML(change *Change, want map[string]any, restored []string, byHand string) error {
 	var is map[string]any
 	err := toml.Unmarshal(change.After, &is)
@@ -86,8 +86,8 @@ func sameTOML(change *Change, want map[string]any, restored []string, byHand str
 	return nil
 }
 
-// gate plans the edits of one server. left is the reason why the server stays unchanged. If the server has
-// nod's gate already, it stays unchanged and left is "".
+// gate plans the edits of one server. If the server stays unchanged, left is the reason. left is "" if
+// the server already has nod's gate.
 func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left string) {
 	command, _ := g.entry["command"].(string)
 	args, argsOK := texts(g.entry["args"])
@@ -131,7 +131,7 @@ func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left st
 	return ""
 }
 
-// tomlURLKeys are the keys of a server with a URL that mean the same for a server with a command.
+// tomlURLKeys are those keys of a server with a URL that mean the same for a server with a command.
 var tomlURLKeys = []string{"url", "http_headers", "bearer_token_env_var", "env_http_headers", "enabled", "required", "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "enabled_tools", "disabled_tools", "default_tools_approval_mode", "tools"}
 
 // gateURL plans the edits of a server with a URL. The server's headers go into the gate's environment, because
@@ -192,7 +192,8 @@ func (g *tomlGate) gateURL(program string, words []string) (left string) {
 	return ""
 }
 
-// variableHeaders returns the environment variables of headers, and the flags of nod mcp gate for them.
+// variableHeaders returns the environment variables from which the server's headers come, and the flags
+// of nod mcp gate for these headers.
 func variableHeaders(v any) (variables, flags []string, ok bool) {
 	headers, ok := v.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -207,13 +208,13 @@ func variableHeaders(v any) (variables, flags []string, ok bool) {
 
 func (g *tomlGate) key(name string) (tomlKey, bool) { return g.file.find(tomlServers, g.name, name) }
 
-// replace plans to replace a key and its value by text, which has the key at.
+// replace plans to replace the key k and its value by text. at is the key in text.
 func (g *tomlGate) replace(k tomlKey, at, text string) {
 	g.edits = append(g.edits, tomlEdit{k.start, k.end, text})
 	g.parts = append(g.parts, tomlPart{at, g.file.of(k), text})
 }
 
-// add plans to add a key in a line of its own after another key.
+// add plans to add a key and its value on a new line after the key after.
 func (g *tomlGate) add(after tomlKey, name, value string) {
 	f := g.file
 	text := f.renamed(after, name) + value
@@ -239,7 +240,7 @@ func jsonText(m map[string]string) string {
 	return string(out)
 }
 
-// ungateTOML removes nod mcp gate from a TOML file, as UngateServers does.
+// ungateTOML is UngateServers for a TOML file.
 func ungateTOML(change *Change, known []GatedServer) error {
 	f, err := parseTOML(change.Path, change.Before)
 	if err != nil {
@@ -267,8 +268,8 @@ func ungateTOML(change *Change, known []GatedServer) error {
 	return sameTOML(change, f.values, restored, "take nod mcp gate out of each server yourself")
 }
 
-// restore plans to give a server its earlier bytes. It returns false if the server was edited after the
-// installation, or if no record of the installation exists.
+// restore plans to restore the earlier bytes of a server. It returns false if somebody has edited the
+// server after the installation, or if there is no record of the installation.
 func (g *tomlGate) restore(known []GatedServer) bool {
 	i := slices.IndexFunc(known, func(s GatedServer) bool { return s.List == tomlServers && s.Name == g.name })
 	if i < 0 {
@@ -294,7 +295,7 @@ func (g *tomlGate) restore(known []GatedServer) bool {
 	return true
 }
 
-// ungate plans to remove only the gate from a server with a command.
+// ungate plans to remove only the gate from a server that has a command.
 func (g *tomlGate) ungate(args []string) error {
 	at, ok := g.key("command")
 	list, okList := g.key("args")

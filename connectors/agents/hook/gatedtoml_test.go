@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// gatedTOML are shapes of Codex's config.toml, each with a server fs.
+// gatedTOML are different forms of Codex's config.toml. Each has a server named fs.
 var gatedTOML = map[string]string{
 	"plain":          "model = \"x\"\n\n[mcp_servers.fs]\ncommand = \"npx\"\nargs = [\"-y\", \"server-fs\"]\n",
 	"comments":       "# mine\n[mcp_servers.fs] # files\n# how\ncommand = \"npx\" # start\nargs = [\"-y\", # quiet\n \"server-fs\"] # end\n\n[other]\na = 1 # one\n",
@@ -50,7 +50,8 @@ func tomlServers(t *testing.T, text string) map[string]codexServer {
 	return settings.Servers
 }
 
-// The gate comes before each server of a TOML file, and leaves the file as it was, byte for byte.
+// An installation puts the gate before each server of a TOML file. An uninstallation restores every
+// byte of the file.
 func TestTheGateComesAndGoesInTOML(t *testing.T) {
 	for name, text := range gatedTOML {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestTheGateComesAndGoesInTOML(t *testing.T) {
 			}
 			gateStaysAndGoes(t, o, gated, text)
 
-			// Without the record of the installation, a server with a command runs as before.
+			// If there is no record of the installation, a server with a command still runs as before.
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o600))
 			change, err = hook.UngateServers(o, nil)
 			if was.URL != "" {
@@ -94,7 +95,8 @@ func TestTheGateComesAndGoesInTOML(t *testing.T) {
 	}
 }
 
-// The headers of a server with a URL go into the gate's environment, and variables stay variables.
+// The headers for a server with a URL are in the environment of its gate. If a header's value comes
+// from an environment variable, it still does.
 func TestTheGateCarriesHeadersInTOML(t *testing.T) {
 	gate := func(text string) codexServer {
 		file := filepath.Join(t.TempDir(), "config.toml")
@@ -113,7 +115,8 @@ func TestTheGateCarriesHeadersInTOML(t *testing.T) {
 	assert.Equal(t, []string{"--header-env", "X-Key=KEY"}, s.Args[len(s.Args)-2:])
 }
 
-// A server that the gate cannot take stays as it is, and the reason is one line.
+// If the gate cannot go before a server, the server stays unchanged, and the user gets the reason in
+// one line.
 func TestAServerThatTheTOMLGateLeavesAlone(t *testing.T) {
 	for text, why := range map[string]string{
 		"[mcp_servers]\nfs = { command = \"x\" }\n":                                                         "its table stands in one line",
@@ -146,7 +149,8 @@ func TestAServerThatTheTOMLGateLeavesAlone(t *testing.T) {
 	}
 }
 
-// A server that its user has edited since keeps the edit when the gate goes.
+// If the user has edited a server since the installation, an uninstallation removes the gate and keeps
+// the edit.
 func TestAnEditedTOMLServerLosesTheGateAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.toml")
 	require.NoError(t, os.WriteFile(file, []byte(gatedTOML["comments"]), 0o600))

@@ -15,21 +15,21 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// HeadersVariable is the environment variable of nod mcp gate with the HTTP headers for its server, one a
-// line. They are no argument, because every user could read them on a command line.
+// HeadersVariable is the environment variable in which nod mcp gate gets the HTTP headers for its server,
+// one on each line. They are no arguments, because every user of the machine could read them there.
 const HeadersVariable = "NOD_MCP_HEADERS"
 
 const upstreamFlag = "--upstream"
 
-// urlMembers are the names of a server's URL in clients' settings. plainMembers are the other members that
-// mean the same for a server with a command. The gate may have no means for any other member, such as the
-// client's own log-in.
+// urlMembers are the names that clients use for a server's URL. plainMembers are the other members that
+// mean the same for a server with a command. Any other member, such as one for the client's own login,
+// may mean something that the gate cannot do.
 var (
 	urlMembers   = []string{"url", "httpUrl", "serverUrl"}
 	plainMembers = []string{"type", "headers", "description", "disabled", "enabled", "timeout", "trust", "includeTools", "excludeTools", "alwaysAllow", "autoApprove"}
 )
 
-// gateURL puts the gate before a server with a URL. left is the reason why the server stays unchanged.
+// gateURL puts the gate before a server with a URL. If the server stays unchanged, left is the reason.
 func (d *document) gateURL(entry *hujson.Object, program string, words []string) (left string, err error) {
 	at := -1
 	for i, m := range entry.Members {
@@ -65,7 +65,7 @@ func (d *document) gateURL(entry *hujson.Object, program string, words []string)
 	return "", d.addMember(entry, 3, "args", append(words, upstreamFlag, upstream))
 }
 
-// gateHeaders moves the headers of a server into the environment of its gate.
+// gateHeaders moves the headers for a server to the environment of the server's gate.
 func (d *document) gateHeaders(entry *hujson.Object) (left string, err error) {
 	at := agents.Member(entry, "headers")
 	if at < 0 {
@@ -95,8 +95,7 @@ func (d *document) gateHeaders(entry *hujson.Object) (left string, err error) {
 	return "", nil
 }
 
-// ungateURL gives a server its URL and its headers back. It is for an entry that was edited after the
-// installation.
+// ungateURL restores the URL and the headers of a server whose entry was edited after the installation.
 func (d *document) ungateURL(entry *hujson.Object, args *hujson.Array) error {
 	at := slices.Index(literals(args), upstreamFlag)
 	command := &entry.Members[agents.Member(entry, "command")]
@@ -126,7 +125,7 @@ func (d *document) ungateURL(entry *hujson.Object, args *hujson.Array) error {
 	return nil
 }
 
-// upstreamProblem returns why the gate cannot have a URL on its command line; "" if it can.
+// upstreamProblem returns the reason why a URL cannot be an argument of the gate, or "".
 func upstreamProblem(text string) string {
 	u, err := url.Parse(text)
 	switch {
@@ -142,7 +141,7 @@ func upstreamProblem(text string) string {
 
 var headerName = lazyregexp.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// headerLines returns headers as the value of HeadersVariable.
+// headerLines returns the value of HeadersVariable for these headers.
 func headerLines(v any) (lines string, err error) {
 	headers, ok := v.(map[string]any)
 	if !ok {
@@ -158,7 +157,7 @@ func headerLines(v any) (lines string, err error) {
 	return strings.TrimSuffix(lines, "\n"), nil
 }
 
-// upstreams returns the names of the gated servers that have a URL and no headers.
+// upstreams returns the names of those gated servers that have a URL but no headers.
 func upstreams(gated []GatedServer) (names []string) {
 	for _, s := range gated {
 		if strings.Contains(s.Is, upstreamFlag) && !strings.Contains(s.Is, HeadersVariable) && !strings.Contains(s.Is, "--bearer-env") && !strings.Contains(s.Is, "--header-env") {

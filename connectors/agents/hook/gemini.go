@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The hook events of Gemini CLI that nod answers. At beforeAgent, the user has written a prompt.
+// The hook events of Gemini CLI that nod answers. beforeAgent comes after the user has written a prompt.
 const (
 	beforeTool  = "BeforeTool"
 	afterTool   = "AfterTool"
@@ -31,7 +31,7 @@ func Gemini() Host {
 		Setup: Setup{
 			Dir: ".gemini", File: "settings.json", Comments: true,
 			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{sessionEnd}, Newer: []string{beforeAgent, afterTool}, Matcher: "*",
-			Notices: []string{beforeAgent, afterTool}, Ignored: []string{beforeAgent, afterTool}, // Gemini CLI accepts no prompt, and no result of a tool, if the hook fails
+			Notices: []string{beforeAgent, afterTool}, Ignored: []string{beforeAgent, afterTool}, // if the hook fails at these events, Gemini CLI accepts no prompt and no result of a tool
 			Timeout: 24 * time.Hour, Unit: time.Millisecond,
 			Note: "Gemini CLI may still ask by its own policy after nod allowed a call; every call is refused while nod does not run",
 		},
@@ -40,8 +40,8 @@ func Gemini() Host {
 
 type gemini struct{}
 
-// geminiTools are Gemini CLI's own tools that rules cover. Older versions give a tool of an MCP server
-// the name that the server uses, such as Bash. nod must not take this tool for another host's tool Bash.
+// geminiTools are the tools of Gemini CLI that rules cover. In older versions, the tool of an MCP server
+// has the name that the server uses, such as Bash. Such a tool must not count as another host's tool Bash.
 var geminiTools = map[string]bool{
 	"run_shell_command": true, "read_file": true, "read_many_files": true, "list_directory": true, "glob": true, "grep_search": true,
 	"search_file_content": true, "write_file": true, "replace": true, "web_fetch": true, "google_web_search": true, "ask_user": true, "exit_plan_mode": true,
@@ -58,10 +58,9 @@ func (gemini) Read(input []byte) (Call, error) {
 	return call, err
 }
 
-// geminiStopped returns the function for Call.Stopped, or nil if there is no transcript. The function
-// reports whether Gemini CLI has written a stop by the user to its transcript after the call of
-// geminiStopped. After a stop, Gemini CLI lets the hook continue but does not run a tool that the
-// hook allows.
+// geminiStopped returns a function for Call.Stopped, or nil if there is no transcript. The function
+// reports whether the transcript contains a new line about a stop by the user. After a stop, Gemini CLI
+// lets the hook continue, but does not run a tool that the hook allows.
 func geminiStopped(transcript string) func() bool {
 	info, err := os.Stat(transcript)
 	if err != nil {
@@ -71,16 +70,17 @@ func geminiStopped(transcript string) func() bool {
 	return s.found
 }
 
-// stopSearch searches a growing transcript for a line about a stop. Each search starts at the end of
-// the previous search. stopSearch is safe for concurrent use.
+// stopSearch searches a growing transcript for a line about a stop. Each search continues where the
+// last one ended. stopSearch is safe for concurrent use.
 type stopSearch struct {
 	path    string
 	mu      sync.Mutex
-	from    int64 // the offset of the first incomplete line
+	from    int64 // the offset of the first line that is not complete
 	stopped bool
 }
 
-// maxStopLine is a length in bytes that no line about a stop reaches. The search skips longer lines.
+// maxStopLine is a length in bytes. Every line about a stop is shorter, so that the search skips longer
+// lines.
 const maxStopLine = 64 << 10
 
 // found reports whether the transcript contains a line about a stop.
@@ -94,7 +94,7 @@ func (s *stopSearch) found() bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // closing loses nothing, because the file was opened only for reading
+	defer func() { _ = f.Close() }() // the error does not matter, because the file is open only for reading
 	if _, err := f.Seek(s.from, io.SeekStart); err != nil {
 		return false
 	}
@@ -103,7 +103,7 @@ func (s *stopSearch) found() bool {
 }
 
 func (s *stopSearch) readOn(r *bufio.Reader) bool {
-	var length int64 // the number of bytes read of the present line
+	var length int64 // how many bytes of the present line have been read
 	for {
 		part, err := r.ReadSlice('\n')
 		if whole := length == 0 && err != bufio.ErrBufferFull; whole && isGeminiStop(part) {
@@ -114,7 +114,7 @@ func (s *stopSearch) readOn(r *bufio.Reader) bool {
 		case nil:
 			s.from += length
 			length = 0
-		case bufio.ErrBufferFull: // the line is longer than the buffer, and the rest of the line follows
+		case bufio.ErrBufferFull: // the rest of the line follows, because the line is longer than the buffer
 		default:
 			return false
 		}
@@ -126,13 +126,13 @@ func isGeminiStop(line []byte) bool {
 	return json.Unmarshal(line, &l) == nil && l.Type == "info" && l.Content == "Request cancelled."
 }
 
-// Reply refuses the call if the effect is AskHost. Without a terminal, Gemini CLI would wait for its
-// user forever. With --yolo, Gemini CLI would run the tool after an empty reply.
+// Reply refuses the call if the effect is AskHost. The reply "ask" would make Gemini CLI without a
+// terminal wait for ever, and with --yolo an empty reply would run the tool.
 func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
 	if v.Effect == Leave {
 		return claudeNotices(c, v.Notices)
 	}
-	if v.Edited && !c.ChangesInput || dropsMember(c.Input, v.Input) { // Gemini CLI keeps a member of the agent's input that the changed input lacks
+	if v.Edited && !c.ChangesInput || dropsMember(c.Input, v.Input) { // a member that only the agent's input has would stay, because Gemini CLI merges the two inputs
 		v = v.withoutEdits("Gemini CLI")
 	}
 	v = v.withReason()
@@ -148,7 +148,7 @@ func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
 	return jsonReply(refusal)
 }
 
-// dropsMember reports whether a changed input lacks a member of the agent's input.
+// dropsMember reports whether the agent's input has a member that the changed input lacks.
 func dropsMember(input, changed json.RawMessage) bool {
 	var was, is map[string]json.RawMessage
 	if json.Unmarshal(input, &was) != nil || json.Unmarshal(changed, &is) != nil {

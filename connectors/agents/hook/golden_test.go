@@ -17,11 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// transcript is one hook call with its input and output, as a file in testdata.
+// transcript is one hook call with its input and output. testdata has one file for each.
 type transcript struct {
 	Stdin json.RawMessage `json:"stdin"` // a JSON string stands for raw bytes
-	// The behaviour of the fake nod. Its Ask returns a decision or an error, panics, or waits until the
-	// hook gets a signal to stop. If Connect is set, a connection to the fake nod fails with that error.
+	// These fields determine what the fake nod does. Its Ask returns a decision or an error, panics, or
+	// waits until the hook gets a signal to stop. If Connect is set, connecting to the fake nod fails
+	// with that error.
 	Decision      *schemas.Decision `json:"decision"`
 	Error         *schemas.Error    `json:"error"`
 	Panic         bool              `json:"panic"`
@@ -96,7 +97,7 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, compact(t, tr.Stdout), strings.TrimSuffix(got.stdout, "\n"))
 	assert.Equal(t, tr.Stderr, got.stderr)
 	assert.Equal(t, tr.Exit, got.exit)
-	call, _ := host.Dialect.Read(stdin) // if the input is invalid, the event may be empty
+	call, _ := host.Dialect.Read(stdin) // the event may be empty if the input is invalid
 	assert.Equal(t, tr.Runs, allows(t, host.Name, call.Event, got.stdout, got.exit), "whether the tool runs")
 	assert.Equal(t, tr.Withdrawn, nod.withdrawn() != "", "withdrawn: %q", nod.withdrawn())
 	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked())))
@@ -110,9 +111,9 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, compact(t, tr.Passed), compact(t, passed))
 }
 
-// TestEveryDialectHasEveryOutcome: for every hook event at which nod decides, testdata has a
-// transcript of every outcome. Other outcomes need a process and time, such as the deadline, a
-// restart or SIGTERM. They are in TestEveryHostGetsTheRightHookOutput in test/hosts.
+// TestEveryDialectHasEveryOutcome: testdata has a transcript of every outcome for every hook event at
+// which nod decides. Outcomes that need a process and time, such as the deadline, a restart or SIGTERM,
+// are in TestEveryHostGetsTheRightHookOutput in test/hosts.
 func TestEveryDialectHasEveryOutcome(t *testing.T) {
 	outcomes := []string{"allow", "allow-by-rule", "allow-edited", "deny", "question", "timed-out", "nod-down", "nod-down-deny", "nod-went-down", "host-gone", "panic", "no-outcome", "input-no-object"}
 	for _, host := range hook.Hosts() {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If nod hardens a git command that only reads, the reason of the verdict says what git leaves out.
-// Claude Code shows this reason.
+// If nod hardens a git command that only reads, the verdict's reason says without what git runs, such
+// as a pager. Claude Code shows this reason.
 func TestTheReasonOfAHardenedCallSaysWhatGitLeavesOut(t *testing.T) {
 	r := schemas.Request{SessionID: "S", PendingID: "P"}
 	call := Call{Input: json.RawMessage(`{"command":"git diff"}`)}

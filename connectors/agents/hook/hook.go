@@ -1,8 +1,8 @@
-// Package hook connects agent programs that run a command before they use a tool. The agent program,
-// the host, writes the call to the command's standard input. nod decides or asks a person, and the
-// command writes one JSON object to its standard output.
+// Package hook connects hosts, which are programs that run an agent and a hook before the agent uses a
+// tool. The host writes the call to the standard input of the hook command. nod decides or asks a
+// person, and the command writes one JSON object to its standard output.
 //
-// Run does this for every host. The input and output format of a host is its Dialect.
+// Run does this for every host. The Dialect of a host is the format of its input and output.
 package hook
 
 import (
@@ -21,101 +21,99 @@ import (
 // OnUnavailable says how a hook handles a call while nod is not running.
 type OnUnavailable string
 
-// The values of OnUnavailable. An empty value means UnavailableAsk. Any unknown value means UnavailableDeny.
+// The values of OnUnavailable. An empty value means UnavailableAsk, and an unknown value means
+// UnavailableDeny.
 const (
-	UnavailableAsk  OnUnavailable = "ask"  // if nod is not running, the host asks its own user
-	UnavailableDeny OnUnavailable = "deny" // if nod is not running, the hook refuses the call
+	UnavailableAsk  OnUnavailable = "ask"  // while nod is not running, the host asks its own user
+	UnavailableDeny OnUnavailable = "deny" // while nod is not running, the hook refuses the call
 )
 
 // Options configure a hook.
 type Options struct {
-	// HostTimeout is how long the host waits for the hook. Zero means 60 s, the shortest default of
-	// any host. The hook denies the call 30 s earlier, or at half of HostTimeout if that is less than
-	// 60 s, because some hosts kill a late hook and then run the tool.
+	// HostTimeout is how long the host waits for the hook. Zero means 60 s, the shortest default of any
+	// host. The hook denies the call before that, because some hosts kill a late hook and then run the
+	// tool: 30 s before or, if HostTimeout is less than 60 s, at half of it.
 	HostTimeout time.Duration
-	// OnUnavailable defaults to UnavailableAsk.
+	// OnUnavailable is UnavailableAsk if it is empty.
 	OnUnavailable OnUnavailable
-	// Host (the machine's name), User and SessionLabel are shown to people. SessionLabel defaults to
-	// the last element of the working directory's path.
+	// People see Host, which is the machine's name, User and SessionLabel. If SessionLabel is empty, it
+	// is the last element of the working directory's path.
 	Host, User, SessionLabel string
 	// Project is the full path of the project in which the host was started. If it is empty, the
 	// dialect finds the project.
 	Project string
 	// Contain is schemas.ContainPossible if this machine can run calls contained and Project is known.
-	// Otherwise Contain is the reason why calls cannot run contained. It has no effect if the host does not
-	// let a hook change a call.
+	// Otherwise it is the reason why not. It has no effect for a host whose hook cannot change a call.
 	Contain string
-	// Nod is the nod program that runs a call contained. If its Path is empty, no call runs
-	// contained.
+	// Nod is the nod program by which a call runs contained. If its Path is empty, no call runs contained.
 	Nod schemas.NodProgram
-	// ChangesInput is true if the host's version is Host.ChangesSince or newer.
+	// ChangesInput is true if the host's version is at least Host.ChangesSince.
 	ChangesInput bool
-	// DeferAfter is how long the hook waits for a decision; zero means without limit. After that time, the
-	// hook tells the host to end its run and repeat the call later, if the turn is Alone (see Turn). If the
-	// turn is Shared, the hook denies the call, and the request stays pending.
+	// DeferAfter is how long the hook waits for a decision; zero means no limit. After that, it depends
+	// on the turn (see Turn). If the turn is Alone, the hook tells the host to end its run and to repeat
+	// the call later. If the turn is Shared, the hook denies the call, and the request stays pending.
 	DeferAfter time.Duration
-	// ApprovedOnly makes the hook ask nod only about calls that a hook at Setup.Denied has noted as possibly
-	// approved (see Unsettled). The hook leaves every other call to the host, and also a call for which it
-	// fails.
+	// ApprovedOnly makes the hook ask nod only about calls that a person may have approved, according to
+	// a note of the hook at Setup.Denied (see Unsettled). The hook leaves every other call to the host.
+	// It also leaves a call to the host if it fails.
 	ApprovedOnly bool
-	// Turns means that the hook runs only at the events Setup.Turns. If InTerminal is also set, the hook tells
-	// people that the agent's turn is over, and waits for a reply, which becomes the agent's next prompt. If
-	// the hook fails, it lets the host continue, because the host would take a refusal for the next prompt.
+	// Turns makes the hook run only at the events Setup.Turns. If InTerminal is also true, the hook tells
+	// people that the agent's turn is over, and waits for a reply as the agent's next prompt. If the hook
+	// fails, it lets the host continue, because the host would take a refusal for the next prompt.
 	Turns bool
-	// InTerminal means that the host's user started the host in a terminal. If it is false, a program
-	// started the host, and that program waits for the end of the turn.
+	// InTerminal is true if the host's user started the host in a terminal. If it is false, another
+	// program started the host, and waits for the end of the turn.
 	InTerminal bool
-	// Waits records that this process waits for a request. The hook calls Waits before it sends the request.
-	// It calls unregister, possibly twice, when it no longer waits.
+	// Waits records that this process waits for a request. The hook calls Waits before it sends the
+	// request, and calls unregister when it no longer waits. It may call unregister twice.
 	Waits agents.Waits
-	// Unsettled remembers the calls that nod did not simply allow. If it is nil, the hook passes
-	// every report of the host on to nod.
+	// Unsettled contains notes about the calls that nod did not simply allow. If it is nil, the hook
+	// passes every report of the host on to nod.
 	Unsettled Unsettled
-	// Stderr gets one line about each failure, never the content of a request; it may be
-	// nil.
+	// Stderr gets one line about each failure, without the content of requests. It may be nil.
 	Stderr io.Writer
 }
 
-// Unsettled notes a session and a tool if nod did not simply allow a call of that tool. All hook processes
-// share the notes. Sessions have nod's ids. A host reports the end of every call, but the report of a simply
-// allowed call tells nod nothing. Any other report may tell nod that the host's user answered in the host's
-// own prompt, or that the host ran a call without its container.
+// Unsettled stores notes, each about a session and a tool. There is a note if nod did not simply allow a
+// call of the tool. All hook processes share the notes. Sessions have nod's ids. A host reports the end
+// of every call, but nod needs only the reports about tools with a note: the host's user may have
+// answered at the host's own prompt, or the host may have run a call without its container.
 type Unsettled interface {
 	Note(sessionID, tool string) error
-	// Noted reports whether there is a note. It also returns true if it cannot read the notes. An empty tool
-	// means any tool.
+	// Noted reports whether there is a note about this tool or, if tool is empty, about any tool. It
+	// also returns true if it cannot read the notes.
 	Noted(sessionID, tool string) bool
-	// Forget removes the notes of a session that has ended.
+	// Forget removes all notes of a session that has ended.
 	Forget(sessionID string)
 }
 
 const (
 	connectWithin = 10 * time.Second
 	reportWithin  = 3 * time.Second
-	// noticesWithin is the longest time that a user's prompt waits for notices.
+	// noticesWithin is the longest time for which notices delay a user's prompt.
 	noticesWithin = 300 * time.Millisecond
-	// settledWithin is the time limit for nod to decide a call by itself. A call that takes longer is noted
-	// as unsettled.
+	// settledWithin is the time limit for nod to decide a call by itself. If nod takes longer, the call
+	// gets a note; see Unsettled.
 	settledWithin = 2 * time.Second
-	// maxInput is the largest input in bytes. It is far above nod's limit, because the hook must still parse
-	// an input that is too large for nod, and refuse it in the host's format.
+	// maxInput is the largest input in bytes. It is far above nod's limit, because the hook must parse
+	// an input that is too large for nod in order to refuse it in the host's format.
 	maxInput = 4 << 20
 )
 
 // Nod is the interface to nod that a hook needs.
 type Nod interface {
 	agents.Asker
-	// Detach keeps a request pending although the host no longer waits. If a person allows the request
-	// later, the agent's next identical call is allowed, once.
+	// Detach keeps a request pending although the host no longer waits for it. If a person allows it
+	// later, the agent's next identical call is allowed, but only one.
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
 	// HostResolved withdraws the requests that p describes, because the host no longer waits for them.
 	HostResolved(ctx context.Context, p schemas.HostResolved) error
-	// TakeNotices returns the notices that nod keeps for a session. nod then forgets them.
+	// TakeNotices returns the notices that nod has kept for a session. nod then forgets them.
 	TakeNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error)
 }
 
-// Connect connects to nod. If nod is not running, the error is a *schemas.Error with code UNAVAILABLE. ctx
-// limits only the time to connect. The connection stays open after ctx ends.
+// Connect connects to nod. If nod is not running, the error is a *schemas.Error with the code
+// UNAVAILABLE. ctx limits only the time to connect: the connection must outlive ctx.
 type Connect func(context.Context) (Nod, error)
 
 var (
@@ -123,11 +121,11 @@ var (
 	errLate     = errors.New("nod did not answer in time")
 )
 
-// Run answers one input of host's hook and returns the process's exit code. It always writes exactly one
-// JSON object to stdout, even after a panic. It writes an allow only if nod allowed exactly this call. When
-// ctx ends (see Lifetime), Run denies the call and withdraws its request. At its own deadline (see
-// Options.HostTimeout), Run denies the call and detaches its request. If the call asks its user a question,
-// Run does not deny the call in these two cases. It then leaves the question to the host and withdraws the
+// Run answers one input of a hook of host, and returns the exit code of the process. It always writes
+// exactly one JSON object to stdout, even after a panic. It writes an allow only if nod allowed exactly
+// this call. When ctx ends (see Lifetime), Run denies the call and withdraws its request. At its own
+// deadline (see Options.HostTimeout), Run denies the call and detaches its request. A call that asks its
+// user a question is an exception: in both cases, Run leaves the question to the host and withdraws the
 // request.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
@@ -193,15 +191,15 @@ type run struct {
 	connect Connect
 	opts    Options
 	stdout  io.Writer
-	nod     Nod   // the connection to nod; nil before dial
-	noNod   error // why nod could not be reached, if dial has failed
-	call    Call  // the call, as far as the input could be parsed
+	nod     Nod   // the connection to nod; nil before the first call of dial
+	noNod   error // the reason why dial has failed
+	call    Call  // the call, as far as the hook could parse the input
 	replied bool
-	// unwritten is true if reply failed to write, so that the host received no reply.
+	// unwritten is true if the host received no reply, because reply could not write it.
 	unwritten bool
 }
 
-// read reads and parses the whole input, and checks the fields that every call needs.
+// read reads and parses the whole input. It checks the fields that every call needs.
 func (h *run) read(ctx context.Context, stdin io.Reader) error {
 	input, err := callUntil(ctx, "reading the hook's input", func(context.Context) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(stdin, maxInput+1))
@@ -238,7 +236,7 @@ func (c Call) check() error {
 // asksUser reports whether the call asks the user to answer questions or to approve a plan.
 func (c Call) asksUser() bool { return c.Questions != nil || c.Plan }
 
-// dial returns the connection to nod, and connects at its first call.
+// dial returns the connection to nod. Its first call connects.
 func (h *run) dial(ctx context.Context) (Nod, error) {
 	if h.nod != nil || h.noNod != nil {
 		return h.nod, h.noNod
@@ -256,8 +254,8 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 	return nod, err
 }
 
-// withoutNod returns the verdict after an attempt to connect to nod failed. It lets the host ask its
-// own user only if nod is not running or did not reply within connectWithin.
+// withoutNod returns the verdict if the hook could not connect to nod. The host may ask its own user
+// only if nod is not running, or did not reply within connectWithin.
 func (h *run) withoutNod(err error) Verdict {
 	missing := errors.Is(err, errLate) || errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
@@ -270,8 +268,8 @@ func (h *run) withoutNod(err error) Verdict {
 	return deny("nod could not be asked: " + err.Error())
 }
 
-// ask sends the call to nod and replies with the decision. If no decision comes, ask replies before it
-// withdraws or detaches the request, because the host may kill the process soon after the reply.
+// ask sends the call to nod and replies to the host with the decision. If there is no decision, it replies
+// before it withdraws or detaches the request, because the host may kill this process soon after the reply.
 func (h *run) ask(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {
@@ -291,7 +289,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	settled(err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil && d.By.Kind != schemas.ByHuman)
 	if err == nil {
 		v := h.withNotices(ctx, verdict(h.call, r, d))
-		unregister() // unregister before the reply, because nod need not withdraw r if this process dies after the reply
+		unregister() // before the reply, because nod need not withdraw r if this process dies after it
 		exit := h.reply(v)
 		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
 			h.reportUnheard(ctx, nod, r)
@@ -314,11 +312,11 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	return exit
 }
 
-// stillOpen tells the agent that its call is denied for now, and that the request stays pending.
+// stillOpen tells the agent that its call is denied only for now, because the request stays pending.
 const stillOpen = "No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed."
 
-// release withdraws or detaches r by calling how, a method of Nod. It works even if ctx has ended. If how
-// fails, release only logs the error.
+// release ends the wait for r by the function how, which is Nod.Withdraw or Nod.Detach. It also works if
+// ctx has ended. After an error it only logs.
 func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.opts.withdrawWithin())
 	defer cancel()
@@ -330,8 +328,8 @@ func (h *run) release(ctx context.Context, how func(ctx context.Context, session
 	}
 }
 
-// reply writes v to stdout and returns the exit code. Only the first call of reply writes; later calls
-// return exitBlock.
+// reply writes v to stdout, and returns the exit code. Only its first call writes. Later calls return
+// exitBlock.
 func (h *run) reply(v Verdict) int {
 	if h.replied {
 		return exitBlock
@@ -346,7 +344,7 @@ func (h *run) reply(v Verdict) int {
 	return exit
 }
 
-// exitBlock is the exit code that most hosts take as a refusal, with any output on stdout.
+// exitBlock is an exit code. For most hosts it is a refusal, whatever is on stdout.
 const exitBlock = 2
 
 // refuseAfterPanic replies with a refusal after a panic in nod's code.
@@ -360,7 +358,7 @@ func (h *run) refuseAfterPanic(p any) (exit int) {
 			exit = Refuse(h.stdout)
 		}
 	}()
-	if h.call.asksUser() || h.call.Signal || h.opts.Turns { // the hook cannot refuse a question or a signal
+	if h.call.asksUser() || h.call.Signal || h.opts.Turns { // the hook can refuse neither a question nor a signal
 		return h.reply(Verdict{Effect: Leave})
 	}
 	return h.reply(deny("nod failed on this call and refused it."))

@@ -38,8 +38,8 @@ func TestInputIsByteFaithful(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedInput":{`+members+`}`)
 }
 
-// TestProjectStaysWhereTheHostWasStarted: if an agent changes its directory, rules still apply to the
-// project in which its host was started.
+// TestProjectStaysWhereTheHostWasStarted: if an agent changes its directory, the rules of the project
+// in which its host was started still apply.
 func TestProjectStaysWhereTheHostWasStarted(t *testing.T) {
 	for started, project := range map[string]string{"/srv/project": "/srv/project", "": "/elsewhere"} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
@@ -61,7 +61,7 @@ func TestCallsWithoutAToolUseIDAreSeparateRequests(t *testing.T) {
 }
 
 // TestUnsafeSuggestionsAreNotOffered: nod offers a suggestion of Claude Code only if the suggestion
-// adds allow rules and can be shown in full.
+// does nothing but add allow rules, and if nod can show it in full.
 func TestUnsafeSuggestionsAreNotOffered(t *testing.T) {
 	rule := func(content string) string {
 		return `[{"type":"addRules","behavior":"allow","destination":"session","rules":[{"toolName":"Bash","ruleContent":"` + content + `"}]}]`
@@ -105,7 +105,7 @@ func TestAnAlwaysOptionAddsOnlyTheRulesItNames(t *testing.T) {
 }
 
 // TestDeadline: the hook denies the call before its host would kill the hook, even if Ask ignores its
-// context. It detaches the request, which stays pending.
+// context. The hook detaches the request, so that it stays pending.
 func TestDeadline(t *testing.T) {
 	for name, c := range map[string]struct{ host, want time.Duration }{
 		"as installed":             {24 * time.Hour, 24*time.Hour - 30*time.Second},
@@ -135,7 +135,7 @@ func TestDeadline(t *testing.T) {
 }
 
 // TestNodStoresNothing: if nod has not stored the request at the hook's deadline, no approver has seen
-// the request. The hook withdraws the request, and does not tell the agent that the request is pending.
+// it. The hook then withdraws the request, and does not tell the agent that the request is pending.
 func TestNodStoresNothing(t *testing.T) {
 	for _, host := range []time.Duration{0, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -155,9 +155,9 @@ func TestNodStoresNothing(t *testing.T) {
 	}
 }
 
-// TestWithdrawalIsBounded: the hook ends soon after its reply, even if nod takes no withdrawal. With a
-// short timeout of the host, the hook ends well before the timeout, because the host may ignore the
-// reply of a late hook.
+// TestWithdrawalIsBounded: the hook ends soon after its reply, even if nod does not accept the
+// withdrawal. If the host's timeout is short, the hook ends well before it, because the host may ignore
+// the reply of a hook that still runs then.
 func TestWithdrawalIsBounded(t *testing.T) {
 	for host, within := range map[time.Duration]time.Duration{
 		0: 5 * time.Second, time.Minute: 5 * time.Second, 30 * time.Second: 5 * time.Second, 8 * time.Second: 2 * time.Second, 2 * time.Second: 500 * time.Millisecond,
@@ -279,7 +279,7 @@ func TestUnwritableStdoutBlocks(t *testing.T) {
 	assert.Equal(t, 2, hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(permissionCall), w, nod.connect, hook.Options{}))
 }
 
-// faultyDialect is Claude Code's dialect with methods that panic.
+// faultyDialect is the dialect of Claude Code, but some of its methods panic.
 type faultyDialect struct{ read, reply bool }
 
 func (f faultyDialect) Read(in []byte) (hook.Call, error) {
@@ -314,8 +314,8 @@ func TestFaultsOfNodsOwnCodeBlock(t *testing.T) {
 	}
 }
 
-// TestZeroVerdictRefuses: a zero Verdict becomes a refusal. The refusal has a reason, because Codex
-// ignores refusals without one.
+// TestZeroVerdictRefuses: a zero Verdict becomes a refusal with a reason, because Codex ignores a
+// refusal without one.
 func TestZeroVerdictRefuses(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		for _, event := range append(append([]string{""}, host.Setup.Events...), host.Setup.Strict...) {
@@ -325,7 +325,7 @@ func TestZeroVerdictRefuses(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreAskedOneAfterAnother: the hook replies with answers only if a person answered every
+// TestQuestionsAreAskedOneAfterAnother: the hook replies with answers only if people answered every
 // question of the call.
 func TestQuestionsAreAskedOneAfterAnother(t *testing.T) {
 	stdin := `{"session_id":"s1","cwd":"/w","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":{"n":1.0,"questions":[
@@ -364,13 +364,13 @@ func TestAFaultInAQuestionLeavesItToTheHost(t *testing.T) {
 	assert.Zero(t, got.exit)
 }
 
-// TestAPromptInTheTranscriptEndsTheQuestion: the hook that asks for the next prompt ends if the
-// transcript shows that the user has written a prompt, even if nod does not learn of that prompt.
+// TestAPromptInTheTranscriptEndsTheQuestion: the hook that asks for the next prompt ends if, according to
+// the transcript, the user has written a prompt. This is so even if nod does not learn of that prompt.
 func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	const typed = `{"type":"queue-operation","operation":"enqueue","sessionId":"s1","content":"go on"}` + "\n"
 	transcript := filepath.Join(t.TempDir(), "t.jsonl")
 	sent := strings.Replace(typed, "enqueue", "dequeue", 1)
-	require.NoError(t, os.WriteFile(transcript, []byte(typed+sent), 0o600)) // a prompt from before the hook started
+	require.NoError(t, os.WriteFile(transcript, []byte(typed+sent), 0o600)) // the user wrote this prompt before the hook started
 	nod := &fakeNod{t: t}
 	nod.ask = func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 		f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
@@ -392,7 +392,7 @@ func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	assert.Nil(t, ahead.asked())
 }
 
-// The hook asks nobody for the next prompt if work in the background will give the agent its next prompt.
+// The hook asks nobody for the next prompt if the agent will get it from work in the background.
 func TestBackgroundWorkEndsNoTurn(t *testing.T) {
 	for _, more := range []string{`,"background_tasks":[{"id":"b1"}]`, `,"session_crons":[{"id":"c1"}]`} {
 		nod := &fakeNod{t: t}
@@ -402,8 +402,8 @@ func TestBackgroundWorkEndsNoTurn(t *testing.T) {
 	}
 }
 
-// TestNoFailureIsTheNextPrompt: Claude Code takes a refusal at the end of a turn for its next prompt. If
-// the hook cannot read the input, it therefore lets Claude Code continue.
+// TestNoFailureIsTheNextPrompt: at the end of a turn, Claude Code takes a refusal for its next prompt. A
+// hook that cannot read its input therefore lets Claude Code continue.
 func TestNoFailureIsTheNextPrompt(t *testing.T) {
 	for name, input := range map[string]string{
 		"empty": "", "cut": `{"session_id":"s1","hook_event_name":"St`, "no UTF-8": "{\"a\":\"\xff\"}", "no event": `{"session_id":"s1"}`,

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errStopped means that, according to the host's transcript, the user stopped the agent.
+// errStopped means that the user has stopped the agent, according to the host's transcript.
 var errStopped = errors.New("the agent was stopped at its terminal")
 
 // errPrompted means that the user has written the next prompt at the terminal.
@@ -17,8 +17,9 @@ var errPrompted = errors.New("the user continued at the terminal")
 
 const stoppedEvery = time.Second
 
-// untilStopped returns a context that ends with the cause why when the host's transcript shows that the
-// user stopped the agent. After a stop, some hosts let their hook continue and ignore its reply.
+// untilStopped returns a context. If the host's transcript shows that the user has stopped the agent,
+// the context ends with the cause why. This is necessary because some hosts let their hook continue
+// after a stop, and ignore its reply.
 func (h *run) untilStopped(ctx context.Context, why error) (context.Context, context.CancelFunc) {
 	if h.call.Stopped == nil {
 		return ctx, func() {}
@@ -48,28 +49,28 @@ func (h *run) hostMovedOn(ctx context.Context) bool {
 	return errors.Is(cause, errReaderGone) || errors.Is(cause, errParentGone) || h.unwritten || h.stopped()
 }
 
-// reportUnheard tells nod that the host did not receive the allow for r.
+// reportUnheard tells nod that the host did not get the allow for r.
 func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
 	h.release(ctx, func(ctx context.Context, sessionID, pendingID, reason string) error {
 		return nod.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: reason})
 	}, r, "the agent had gone on")
 }
 
-// registerWait records that this process waits for r, until the caller calls unregister.
+// registerWait records that this process waits for r. The function unregister ends the record.
 func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	return h.opts.Waits.Register(&r, h.log)
 }
 
-// noteUnlessSettled notes that the call of r is unsettled. If the host also asks its own user,
-// noteUnlessSettled makes the note at once. Otherwise it makes the note after settled(false), or if the
-// caller does not call settled within settledWithin.
+// noteUnlessSettled makes a note about the call of r (see Unsettled), unless nod simply allows the
+// call. If the host also asks its own user, it makes the note at once. Otherwise, it makes the note
+// when the caller calls settled(false), or if the caller does not call settled within settledWithin.
 func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) {
 	if h.opts.Unsettled == nil {
 		return func(bool) {}
 	}
 	note := sync.OnceFunc(func() {
 		if err := h.opts.Unsettled.Note(r.SessionID, r.ToolName); err != nil {
-			h.log(err) // without the note, no hook tells nod that the call ran without nod's decision
+			h.log(err) // then no hook can tell nod that the call ran without nod's decision
 		}
 	})
 	if r.HostAsks {
@@ -85,9 +86,8 @@ func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) 
 	}
 }
 
-// programHostResolved describes the requests that the host no longer waits for after the signal c. It is for
-// a host that does not ask its own user while its hook runs. After a signal, such a host waits for no request
-// of its hooks.
+// programHostResolved describes the requests that the host no longer waits for after the signal c. It is
+// for a host that does not ask its own user while its hook runs.
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

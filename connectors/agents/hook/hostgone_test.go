@@ -37,8 +37,8 @@ func stops(t *testing.T, transcript string, lines ...string) {
 	require.NoError(t, f.Close())
 }
 
-// Gemini CLI lets the hook continue after the user has stopped Gemini CLI. The hook then finds the
-// stop in the transcript and withdraws its request.
+// Gemini CLI lets the hook continue after its user has stopped the agent. The hook finds the stop in
+// the transcript and withdraws its request.
 func TestAStoppedGeminiWithdraws(t *testing.T) {
 	stdin, transcript := geminiCall(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -53,9 +53,8 @@ func TestAStoppedGeminiWithdraws(t *testing.T) {
 	})
 }
 
-// If nod allows a call after the user stopped Gemini CLI, the call never runs, and the hook reports
-// that to nod. The hook ignores a stop before the call. It also ignores a line that only resembles
-// a line about a stop.
+// If nod allows a call after the user has stopped the agent, the call never runs, and the hook tells
+// nod so. The hook ignores a stop from before the call, and lines that only resemble a stop.
 func TestAllowAfterStopIsReported(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"stopped":     {cancelledLine},
@@ -78,7 +77,7 @@ func TestAllowAfterStopIsReported(t *testing.T) {
 	}
 }
 
-// The hook finds a stop behind any amount of text and behind long lines. It reads a line only when the
+// The hook finds a stop after any amount of text and after long lines. It reads a line only when the
 // line is complete.
 func TestAStopIsFoundInALongTranscript(t *testing.T) {
 	line := `{"type":"gemini","content":"` + strings.Repeat("x", 1<<20) + `"}` + "\n"
@@ -101,13 +100,13 @@ func TestAStopIsFoundInALongTranscript(t *testing.T) {
 	assert.False(t, call.Stopped(), "the end of a long line is no line")
 }
 
-// brokenStdout is a stdout without a reader.
+// brokenStdout is a stdout that nobody reads.
 type brokenStdout struct{}
 
 func (brokenStdout) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// If the hook could not write an allow to stdout, it reports this failure to nod. It does not report a
-// denial that it could not write.
+// If the hook could not write an allow to stdout, it tells nod. It does not tell nod of a denial that
+// it could not write.
 func TestUnwrittenAllowIsReported(t *testing.T) {
 	for outcome, told := range map[schemas.Outcome]int{schemas.Allowed: 1, schemas.Denied: 0} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: outcome})}
@@ -117,8 +116,8 @@ func TestUnwrittenAllowIsReported(t *testing.T) {
 	}
 }
 
-// Before a hook sends the request, it records that it waits. It removes this record before it writes a
-// decision to its host. If there is no decision, the hook removes the record after the reply.
+// A hook records that it waits before it sends the request. It ends the record before it writes a
+// decision to its host. If there is no decision, the record ends after the reply.
 func TestAHookRecordsThatItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
@@ -145,7 +144,7 @@ func TestAHookRecordsThatItWaits(t *testing.T) {
 	}
 }
 
-// onWrite is a function that serves as stdout. Every write calls the function.
+// onWrite is a stdout whose writes call a function.
 type onWrite func()
 
 func (w onWrite) Write(data []byte) (int, error) {
@@ -154,7 +153,7 @@ func (w onWrite) Write(data []byte) (int, error) {
 }
 
 // A probe is a test call (see Probe). The hook checks that nod replies, and then refuses the probe in
-// its host's format. nod gets no request for the probe, so that no person or rule can allow the probe.
+// the format of its host. nod gets no request, so that neither a person nor a rule can allow the probe.
 func TestAProbeIsRefused(t *testing.T) {
 	inputs := map[string]string{
 		"claude-code": `{"session_id":"nod-probe","cwd":"/","hook_event_name":"PreToolUse","tool_name":"nod_probe","tool_input":{"nonce":"n1"}}`,

@@ -16,15 +16,15 @@ import (
 type Installed struct {
 	Event   string
 	Command string  // the whole shell command
-	Matcher *string // the hook's matcher; nil if the file has none
-	Timeout int64   // the hook's timeout, in the host's unit; 0 if the file has none
-	// Group is the index of the hook's group under its event, and Index the index of the hook in that
+	Matcher *string // the hook's matcher; nil if it has none
+	Timeout int64   // the hook's timeout in the host's unit; 0 if it has none
+	// Group is the index of the hook's group in the list of its event. Index is the hook's index in the
 	// group.
 	Group, Index int
 }
 
-// Program returns the program that the hook's command runs. It is the first word, or the word after
-// byShell. If the word has quotes other than single quotes around it, Program returns "".
+// Program returns the program in the hook's command: the first word or, after byShell, the next word.
+// It returns "" if the word has quotes other than single quotes around it.
 func (i Installed) Program() string {
 	word := firstWord.FindString(strings.TrimPrefix(strings.TrimSpace(i.Command), byShell))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {
@@ -35,8 +35,8 @@ func (i Installed) Program() string {
 
 var firstWord = lazyregexp.New(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
-// Present reports whether the host is installed on this machine. It looks for the host's program in
-// PATH and for the host's settings directory (see Setup.DirEnv and Setup.Dir) or Host.Traces.
+// Present reports whether the host is installed on this machine. It is if its program is in PATH, or if
+// its settings directory (see Setup.DirEnv and Setup.Dir) or one of Host.Traces exists.
 func (h Host) Present() bool {
 	if _, err := exec.LookPath(h.Program); err == nil {
 		return true
@@ -59,21 +59,21 @@ func (h Host) Present() bool {
 	return slices.ContainsFunc(traces, func(dir string) bool { return isDir(filepath.Join(home, dir)) })
 }
 
-// Inspection describes nod's hooks in a host's settings file.
+// Inspection describes the hooks of nod in a host's settings file.
 type Inspection struct {
-	Path   string // the file, with links resolved
+	Path   string // the file, after symbolic links are followed
 	Exists bool
 	Hooks  []Installed
-	// Signals are the hooks that decide no call by themselves. They are the hooks for events at which
-	// the host only reports that it has continued or denied a call, and the hooks with ApprovedFlag.
+	// Signals are the hooks that decide no call by themselves. Most are for events at which the host
+	// only reports that it has continued, or has denied a call. The others have ApprovedFlag.
 	Signals []Installed
-	// Off is the name of the setting that turns off all hooks, if the file sets it to true. Otherwise
-	// Off is empty.
+	// Off is the name of the setting that turns all hooks off, if the file sets it to true, and
+	// otherwise empty.
 	Off string
 }
 
-// Inspect describes the file that Install would change for host. It changes nothing. It fails if
-// Install would refuse the file.
+// Inspect describes the file that Install would change for host, and changes nothing. It fails if
+// Install would not accept the file.
 func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
@@ -88,7 +88,7 @@ func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	return found, err
 }
 
-// InspectChange describes the file of a Change before and after Write.
+// InspectChange describes the file of a Change as it is before Write, and as it is after Write.
 func InspectChange(host Host, c Change) (before, after Inspection, err error) {
 	if before, err = inspect(host, c.Path, c.Before); err == nil {
 		after, err = inspect(host, c.Path, c.After)
@@ -103,7 +103,7 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 		return found, err
 	}
 	if doc.stale {
-		return found, nil // a changed script may not ask nod, so return no hooks
+		return found, nil // return no hooks, because a changed script may not ask nod
 	}
 	if doc.isOff(host.Setup) {
 		found.Off = host.Setup.Off
@@ -157,8 +157,8 @@ func hooksUnder(doc *document, host Host, events []string) (own []Installed, err
 	return own, nil
 }
 
-// hooksIn returns nod's hooks in group, the element at index g of event's list. It finds no hooks in
-// an element of an unknown format.
+// hooksIn returns nod's hooks in a group, which is the element g of the list of an event. If the
+// element has an unknown format, there are none.
 func hooksIn(host Host, event string, g int, group json.RawMessage) (found []Installed) {
 	var entry struct {
 		Matcher *string           `json:"matcher"`

@@ -38,8 +38,7 @@ func TestInspectFindsInstalledHooks(t *testing.T) {
 	}
 }
 
-// Inspect returns only nod's hooks. It counts the hooks of other programs when it numbers the
-// positions of nod's hooks.
+// Inspect returns only nod's hooks, but their indices also count the hooks of other programs.
 func TestInspectSkipsHooksOfOtherPrograms(t *testing.T) {
 	path := settings(t, `{"disableAllHooks":true,"hooks":{"PermissionRequest":[7,{"matcher":"x","hooks":[{"command":"log.sh"}]},
 		{"hooks":[3,{"command":"nod hook codex"},{"command":"nod hook claude-code"}]}],"Stop":[{"hooks":[{"command":"nod hook claude-code"}]}]}}`)

@@ -17,36 +17,36 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// InstallOptions describe an installation of a hook.
+// InstallOptions describe an installation of nod's hooks.
 type InstallOptions struct {
-	// Settings is the file to change. If it is empty, Install changes the host's usual file. If Project is
-	// true, this is the file of the project in the current directory, and otherwise the file of the user.
+	// Settings is the file to change. If it is empty, the file is the host's usual one: the file of the
+	// project in the current directory if Project is true, and otherwise the file of the user.
 	Settings  string
 	Project   bool
-	Strict    bool // check every tool call; without Strict, nod checks the calls about which the host would ask its user
+	Strict    bool // nod checks every tool call; otherwise, only those about which the host would ask its user
 	Uninstall bool
-	// KeepEmptyHooks makes an uninstallation leave an empty list of hooks in the file, because the file
-	// had an empty list before the installation.
+	// KeepEmptyHooks makes an uninstallation leave an empty list of hooks in the file, as it was before
+	// the installation.
 	KeepEmptyHooks bool
-	DryRun         bool // only report the change, and make none
-	// Program is the absolute path of the nod program that the hook runs, because hosts
-	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
-	// Uninstall does not need Program.
+	DryRun         bool // only return the change, so that the caller can show it
+	// Program is the absolute path of the nod program that the hook runs, because hosts may run hooks
+	// without a PATH. An upgrade of nod should not change the path. An uninstallation does not need
+	// Program.
 	Program string
-	// Turns makes the hooks of Setup.Turns tell people, and ask for the agent's next prompt. If Turns is nil,
-	// the choice of an earlier installation stays.
+	// Turns makes the hooks of Setup.Turns tell people about the end of a turn, and ask for the agent's
+	// next prompt. If it is nil, an earlier installation's choice stays.
 	Turns *bool
-	// HostVersion is the version of the host that reads the file. If it is empty, the version is unknown.
-	// Install then adds no event of Setup.Newer, and the hook does not change inputs if only some versions
-	// accept changes.
+	// HostVersion is the version of the host that reads the file, or empty if it is unknown. If it is
+	// empty, Install adds no event of Setup.Newer. If only some versions of the host accept changed
+	// inputs, the hook then changes none.
 	HostVersion string
-	// Args are extra arguments of the hook command, such as --on-unavailable deny.
+	// Args are further arguments of the hook command, such as --on-unavailable deny.
 	Args []string
 }
 
-// Install adds nod's hooks to host's settings, or removes them, and returns the change. It is idempotent,
-// keeps every other byte of the file, and changes nothing after an error. It keeps and updates the hooks
-// of an earlier strict installation, so that it never makes an installation less strict.
+// Install adds nod's hooks to the settings of host, or removes them, and returns the change. A second
+// installation changes nothing. Install keeps every other byte of the file. If an earlier installation
+// was strict, Install keeps and updates its hooks, so that it never makes an installation less strict.
 func Install(host Host, o InstallOptions) (Change, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
@@ -69,7 +69,7 @@ func Install(host Host, o InstallOptions) (Change, error) {
 		if doc.removeHooks(host.Setup.names(), ownCommand(host), o.KeepEmptyHooks) {
 			change.After = doc.bytes()
 			if host.Setup.Script != "" {
-				change.After = []byte("{}\n") // without its settings, the script would block every call
+				change.After = []byte("{}\n") // the script would block every call without its settings
 			}
 		}
 	} else {
@@ -147,7 +147,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 	if err := installDenied(doc, host, o, entry, command, ours); err != nil {
 		return err
 	}
-	// The hook for a signal decides nothing. Its timeout is short, because the host waits for the hook.
+	// The hook for a signal decides nothing. It has a short timeout, because the host waits for it.
 	entry.command, entry.closed = command, false
 	entry.timeout = int64(signalTimeout / s.Unit)
 	turns, err := asksForPrompts(doc, host, o)
@@ -170,8 +170,9 @@ func install(doc *document, host Host, o InstallOptions) error {
 	return nil
 }
 
-// installDenied adds the hook for calls that the host denies by itself. At the strict events, it adds a
-// hook that lets approved calls through, but not in a strict installation, which has a hook there already.
+// installDenied adds a hook for calls that the host denies by itself, and a hook at the strict events
+// that lets approved calls run. A strict installation needs only the first of these, because it already
+// has a hook at the strict events.
 func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, command string, ours func(string) bool) error {
 	s := host.Setup
 	if s.Denied == "" {
@@ -207,8 +208,8 @@ func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, 
 	return nil
 }
 
-// asksForPrompts reports whether the hooks of Setup.Turns tell people about the end of a turn. It returns
-// an error if o.Turns is true and the host's version is unknown or older than Setup.TurnSince.
+// asksForPrompts reports whether the hooks of Setup.Turns tell people about the end of a turn. It
+// returns an error if o.Turns is true, but the host's version is unknown or older than Setup.TurnSince.
 func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
 	known := o.HostVersion != "" && !Older(o.HostVersion, host.Setup.TurnSince)
 	switch {
@@ -226,7 +227,7 @@ func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
 	return slices.ContainsFunc(own, func(i Installed) bool { return slices.Contains(strings.Fields(i.Command), TurnsFlag) }), err
 }
 
-// approvedOnly reports whether a command of nod's hook has ApprovedFlag.
+// approvedOnly reports whether a hook command contains ApprovedFlag.
 func approvedOnly(command string) bool { return slices.Contains(strings.Fields(command), ApprovedFlag) }
 
 // signalTimeout is the timeout of a hook for an event that only reports that the host has continued.
@@ -239,17 +240,18 @@ func (s Setup) names() entryNames {
 	}
 }
 
-// byShell and orBlock enclose the command of a hook at an event of Setup.Blocks. Together they
-// block the call if nod is killed or its program is missing. Codex runs hooks with $SHELL, so
-// byShell and orBlock use only syntax that all common shells know. fish would drop the whole line
-// if a program is missing, so sh starts nod. orBlock writes to stderr, because Codex takes exit
-// code 2 as a refusal only if stderr is not empty.
+// byShell and orBlock come before and after the hook command at an event of Setup.Blocks. Together they
+// block the call if nod is killed or its program is missing. They use only syntax that all common
+// shells know, because Codex runs hooks with $SHELL. sh starts nod, because fish would ignore the whole
+// line if the program is missing. orBlock writes to stderr, because Codex takes exit code 2 for a
+// refusal only if stderr is not empty.
 const (
 	byShell = `/bin/sh -c 'exec "$0" "$@"' `
 	orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
 )
 
-// orNothing hides that a hook at an event of Setup.Ignored was killed or is missing.
+// orNothing comes after the hook command at an event of Setup.Ignored. If nod is killed or its program
+// is missing, the host then does not notice.
 const orNothing = " || echo '{}'"
 
 func hookCommand(host Host, o InstallOptions) (string, error) {
@@ -266,22 +268,21 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// The flags of nod hook that Install writes. Install writes changesFlag only if the host's version is
-// Host.ChangesSince or newer.
+// Flags of nod hook that Install writes. Install writes changesFlag only if the host's version is at
+// least Host.ChangesSince.
 const (
 	timeoutFlag = "--host-timeout"
 	changesFlag = "--changes-input"
-	// TurnsFlag means that the hook runs at an event of Setup.Turns; see Options.Turns.
+	// TurnsFlag says that the hook runs at an event of Setup.Turns; see Options.Turns.
 	TurnsFlag = "--turns"
-	// ApprovedFlag makes a hook ask nod only about calls that a person has possibly approved after an
-	// earlier denial; see Options.ApprovedOnly.
+	// ApprovedFlag makes a hook ask nod only about calls that a person may have approved after a
+	// denial; see Options.ApprovedOnly.
 	ApprovedFlag = "--approved-only"
 )
 
-// ownCommand returns a function that reports whether Install wrote a command for host. Such a command runs
-// a program named nod, at any path, with the arguments `hook NAME`, or any program with the arguments
-// `hook NAME --host-timeout`. The command may lack byShell and orBlock, because older versions of nod did
-// not write them.
+// ownCommand returns a function that reports whether Install wrote a command for host. Such a command
+// runs a program named nod with the arguments `hook NAME`, or any program with the arguments `hook NAME
+// --host-timeout`. It may lack byShell and orBlock, because older versions of nod did not write them.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
 	named := regexp.MustCompile(`^(?:` + regexp.QuoteMeta(byShell) + `)?(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)
@@ -294,7 +295,7 @@ func ownCommand(host Host) func(command string) bool {
 
 var plainWord = lazyregexp.New(`^[A-Za-z0-9_./+,:@%=-]+$`)
 
-// quote quotes s as one word for a POSIX shell.
+// quote returns s as one word of a POSIX shell.
 func quote(s string) string {
 	if plainWord.MatchString(s) {
 		return s

@@ -22,25 +22,25 @@ func installedFor(t *testing.T, host hook.Host, path string, o hook.InstallOptio
 	return change
 }
 
-// group returns an event's list in a settings file. The list has one group, which contains nod's
-// hook. timeout is in the host's unit.
+// group returns the list of an event in a settings file. It contains one group with nod's hook. timeout
+// is in the host's unit.
 func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
-// byShell and orBlock are the start and the end of the hook's command, for events at which the host
-// runs the call if its hook fails.
+// byShell and orBlock come before and after the hook command at events at which the host would run a
+// call whose hook failed.
 const byShell = `/bin/sh -c 'exec \"$0\" \"$@\"' `
 
 const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
 
-// gate returns the same list as group, except that the hook blocks the call if nod is missing.
+// gate returns a list like group does, but its hook blocks the call if nod is missing.
 func gate(host, timeout string) string {
 	return strings.NewReplacer("/opt/nod", byShell+"/opt/nod", "86400s", "86400s"+orBlock).Replace(group(host, timeout))
 }
 
-// signals returns JSON members with nod's hook for the given events, with a comma before each member.
-// At these events, the host only reports that it has continued.
+// signals returns JSON members, each after a comma: nod's hook for each of the given events. At these
+// events, the host only reports that it has continued.
 func signals(host, timeout string, events ...string) string {
 	all := ""
 	for _, event := range events {
@@ -103,7 +103,7 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	assert.NotContains(t, string(gone.After), "nod")
 }
 
-// With --turns, the hooks of a failed turn and of Codex's turns wait as long as the one of a finished turn.
+// With --turns, the hooks of Codex's turns, and of turns that failed, wait as long as those of other turns.
 func TestTurnsOfOtherEvents(t *testing.T) {
 	yes := true
 	for _, c := range []struct {
@@ -119,8 +119,8 @@ func TestTurnsOfOtherEvents(t *testing.T) {
 	}
 }
 
-// A hook that was killed, or is missing, at the events at which Gemini CLI would then refuse the prompt or the
-// call's result, ends as if it had nothing to say.
+// At some events, Gemini CLI would refuse a prompt or the result of a call if the hook were killed or
+// missing. The shell hides this failure from Gemini CLI.
 func TestAFailedHookDoesNotStopGemini(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.json")
 	installedFor(t, hook.Gemini(), path, hook.InstallOptions{HostVersion: "0.61.0"})
@@ -205,12 +205,12 @@ func TestInstallForEachHost(t *testing.T) {
 	}
 }
 
-// TestUninstallRestoresEachHostsFile: after an installation and an uninstallation of a host's hooks,
-// every byte of the file is as before. Uninstalling another host's hooks changes nothing.
+// TestUninstallRestoresEachHostsFile: if nod's hooks for a host are installed and then uninstalled,
+// every byte of the file is as before. An uninstallation for another host changes nothing.
 func TestUninstallRestoresEachHostsFile(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		if host.Setup.Script != "" {
-			continue // the file of this host contains nothing but nod's program
+			continue // nod's program is everything in the file of this host
 		}
 		event := host.Setup.Events[0]
 		elsewhere := "nod hook opencode"
@@ -237,8 +237,8 @@ func TestUninstallRestoresEachHostsFile(t *testing.T) {
 	}
 }
 
-// TestInstallUpdatesCopilotsHookInPlace: a second installation updates nod's hook in place, keeps the
-// fields that the user added, and removes a duplicate of the hook.
+// TestInstallUpdatesCopilotsHookInPlace: a second installation updates nod's hook where it is, keeps
+// the fields that the user added, and removes duplicates of the hook.
 func TestInstallUpdatesCopilotsHookInPlace(t *testing.T) {
 	const others = `{"type":"command","bash":"log.sh"}`
 	file := func(ours ...string) string {
@@ -282,9 +282,8 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 	}
 }
 
-// Gemini CLI 0.61.0 accepts comments in its settings, but no trailing comma and no byte order mark.
-// nod installs into a file with comments. It refuses a file with a trailing comma or a byte order
-// mark.
+// Gemini CLI 0.61.0 accepts comments in its settings, but no trailing comma and no byte order mark. nod
+// therefore accepts a file with comments, and refuses a file with either of the others.
 func TestInstallKeepsGeminisComments(t *testing.T) {
 	for name, before := range map[string]string{
 		"lines":          "// mine\n{\n  // the theme\n  \"ui\": {\"theme\": \"//x /* */\"} // dark\n  /* the end */\n}\n",
@@ -315,8 +314,8 @@ func TestInstallKeepsGeminisComments(t *testing.T) {
 	}
 }
 
-// A host without a settings file for hooks gets a program that contains nod's hooks. nod replaces
-// only its own program. It trusts the program only if nobody has changed it.
+// If a host has no settings file for hooks, nod gives it a program that contains nod's hooks. nod
+// replaces no other program, and trusts its own only if nobody has changed it.
 func TestInstallWritesAScript(t *testing.T) {
 	host := hook.Pi()
 	path := filepath.Join(t.TempDir(), "extensions", "nod.ts")

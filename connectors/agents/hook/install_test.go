@@ -17,8 +17,8 @@ import (
 
 const nodCommand = "/opt/nod/bin/nod hook claude-code --host-timeout 86400s"
 
-// others is a settings file with hooks of other programs. Its odd spaces, numbers and escapes must
-// stay unchanged.
+// others is a settings file with hooks of other programs. Its unusual spaces, numbers and escapes must
+// not change.
 const others = `{
     "model":   "opus",
     "env": {"A": "\u00e9<&>", "B": "1.0"},
@@ -44,8 +44,8 @@ func installed(t *testing.T, path string, o hook.InstallOptions) hook.Change {
 	return change
 }
 
-// gateOnly returns Claude Code without signals (see Setup.Signals). Install then adds only the hooks
-// that decide calls.
+// gateOnly returns Claude Code without Setup.Signals, so that Install adds only the hooks that decide
+// calls.
 func gateOnly() hook.Host {
 	host := hook.ClaudeCode()
 	host.Setup.Signals = nil
@@ -182,8 +182,8 @@ func TestUninstallOfNothingChangesNothing(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(missing))
 }
 
-// TestInstallUpdatesNodsOldHooks: if nod's path has changed, an installation updates nod's old hooks
-// and keeps the user's fields. Install recognizes an old hook by the form of the hook's command.
+// TestInstallUpdatesNodsOldHooks: if the path of nod has changed, an installation updates nod's old
+// hooks, and keeps the fields that the user added. It recognizes an old hook by its command.
 func TestInstallUpdatesNodsOldHooks(t *testing.T) {
 	for _, old := range []string{
 		"nod hook claude-code", "/usr/bin/nod hook claude-code", "'/Users/ann b/nod' hook claude-code --on-unavailable deny",
@@ -215,8 +215,8 @@ func TestUninstallKeepsCommandsOfOthers(t *testing.T) {
 	}
 }
 
-// TestInstallNeverLoosens: an installation without --strict keeps and updates the hooks of an earlier
-// strict installation.
+// TestInstallNeverLoosens: if an earlier installation was strict, an installation without --strict
+// keeps and updates its hooks.
 func TestInstallNeverLoosens(t *testing.T) {
 	path := settings(t, "{}")
 	installed(t, path, hook.InstallOptions{Strict: true, Program: "/old/nod"})
@@ -375,8 +375,8 @@ func TestCommandQuotesEachArgument(t *testing.T) {
 	assert.Equal(t, "hook|claude-code|--host-timeout|86400s|--data|/My Files/it's $HOME|--on-unavailable|deny|", string(out))
 }
 
-// TestWithoutAProgram: Install fails without the path of the program. It must not write a hook that
-// runs any program nod in the host's PATH.
+// TestWithoutAProgram: Install fails if the path of the program is missing. A hook must not run
+// whatever program nod is in the host's PATH.
 func TestWithoutAProgram(t *testing.T) {
 	path := settings(t, "{}")
 	_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path})
@@ -407,8 +407,8 @@ func TestInstallWarnsIfHooksAreDisabled(t *testing.T) {
 	assert.Contains(t, installed(t, path, hook.InstallOptions{}).Warning, "disableAllHooks")
 }
 
-// FuzzInstall: for any valid settings, a second installation changes nothing. The first installation
-// changes only hooks and, for Copilot CLI, adds a missing version.
+// FuzzInstall: for any valid settings, the first installation changes only hooks, and adds a missing
+// version for Copilot CLI. A second installation changes nothing.
 func FuzzInstall(f *testing.F) {
 	for _, seed := range []string{others, fresh, "{}", `{"hooks":{"PreToolUse":[{"hooks":[]}]}}`, "{\"a\" : 1\t}", `{"hooks":{"PermissionRequest":[ ]}}`, `{"version":1,"hooks":{"permissionRequest":[{"bash":"x"}]}}`} {
 		for _, host := range hook.Hosts() {

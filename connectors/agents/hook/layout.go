@@ -12,9 +12,10 @@ import (
 
 // The functions below insert and remove entries of a settings file, and keep the layout of the file.
 
-// siblingExtra returns the whitespace of obj's last member: before its name and after its colon.
+// siblingExtra returns the white space before the name of obj's last member, and after the colon of
+// that member.
 func siblingExtra(obj *hujson.Object) (before, colon hujson.Extra) {
-	last := obj.Members[len(obj.Members)-1] // the caller must pass an obj that has members
+	last := obj.Members[len(obj.Members)-1] // the caller guarantees that obj has members
 	return slices.Clone(last.Name.BeforeExtra), slices.Clone(last.Value.BeforeExtra)
 }
 
@@ -52,9 +53,9 @@ func (d *document) addElement(arr *hujson.Array, depth int, value any) error {
 	return nil
 }
 
-// space returns the whitespace to put before a new last entry of a container with n entries. If the
-// container is empty, the whitespace is a new line. Otherwise it is the whitespace before the old
-// last entry, without comments. inline is true if the old last entry is not on a new line.
+// space returns the white space for a new last entry of a container with n entries. If n is 0, it is a
+// new line. Otherwise it is the white space before the present last entry, without comments. inline is
+// true if the present last entry does not begin a line.
 func (d *document) space(n, depth int, extra func(int) hujson.Extra) (before hujson.Extra, inline bool) {
 	if n == 0 {
 		return d.line(depth), false
@@ -78,8 +79,8 @@ func (d *document) line(depth int) hujson.Extra {
 	return hujson.Extra(d.newline + strings.Repeat(d.indent, depth))
 }
 
-// render formats value in the file's style. If inline is true, the result is one line. Otherwise the
-// result has several lines, with the indentation of the last line in the whitespace before.
+// render formats value in the style of the file. If inline is true, the result is one line. Otherwise
+// it has several lines, with the indentation at the end of the white space before.
 func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.Value, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

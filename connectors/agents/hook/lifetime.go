@@ -16,11 +16,11 @@ var (
 
 const parentEvery = 500 * time.Millisecond
 
-// Lifetime returns a context for Run. The context ends when the process gets a signal to stop, or
-// when the host closes its end of stdout. It also ends when the parent process is gone, because a
-// host may kill only the shell that runs the hook. The context's cause names the event that ended
-// it. A write to a closed stdout does not kill the process until the caller calls stop, so that the
-// process can still withdraw its request. The caller must call stop.
+// Lifetime returns a context for Run. The context ends when the process gets a signal to stop, when the
+// host closes its end of stdout, or when the parent process is gone, because a host may kill only the
+// shell that runs the hook. The cause of the context says which of these it was. Until the caller calls
+// stop, a write to a closed stdout does not kill the process, so that the process can still withdraw
+// its request. The caller must call stop.
 func Lifetime(parent context.Context, stdout *os.File) (ctx context.Context, stop context.CancelFunc) {
 	ctx, unnotify := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)

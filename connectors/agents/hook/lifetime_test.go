@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asProcess is an environment variable. If it is set, this test binary acts as the process with that
-// name.
+// asProcess is an environment variable. It makes this test binary act as the process whose name is its
+// value.
 const asProcess = "NOD_TEST_AS"
 
 func TestMain(m *testing.M) {
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hookProcess runs a hook as cmd/nod does. Its Nod never decides, and writes each call of its methods
-// to descriptor 3.
+// hookProcess runs a hook like cmd/nod. Its Nod never decides, and tells of each call of its methods on
+// descriptor 3.
 func hookProcess() int {
 	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
 	defer stop()
@@ -62,7 +62,7 @@ func (n tellingNod) TakeNotices(context.Context, string) ([]schemas.Notice, erro
 
 func (n tellingNod) HostResolved(context.Context, schemas.HostResolved) error { return nil }
 
-// child is a hook process that has sent its request and waits for the decision.
+// child is the process of a hook that has sent its request and waits for the decision.
 type child struct {
 	cmd    *exec.Cmd
 	stdout *os.File
@@ -75,7 +75,7 @@ func startChild(t *testing.T) child {
 	return startAs(t, exec.Command(os.Args[0]))
 }
 
-// startAs runs cmd, which makes this test binary a hook process. It returns when the hook has sent its
+// startAs runs cmd, which makes this test binary a hook process, and returns when the hook has sent its
 // request.
 func startAs(t *testing.T, cmd *exec.Cmd) child {
 	t.Helper()
@@ -126,7 +126,7 @@ func TestSignalsWithdraw(t *testing.T) {
 }
 
 // TestHostGoneWithdraws: when a host is killed, its hook gets no signal, but the host's end of the
-// hook's stdout closes. The hook then withdraws its request.
+// hook's stdout closes. The hook then withdraws the request.
 func TestHostGoneWithdraws(t *testing.T) {
 	c := startChild(t)
 	require.NoError(t, c.stdout.Close())
@@ -137,8 +137,8 @@ func TestHostGoneWithdraws(t *testing.T) {
 	assert.Equal(t, 2, exit.ExitCode(), "not killed by SIGPIPE before it could withdraw")
 }
 
-// TestAHostThatKillsTheShellWithdraws: some hosts stop a hook by killing only the shell that runs
-// it, and keep the hook's stdout open. The hook then withdraws its request.
+// TestAHostThatKillsTheShellWithdraws: some hosts stop a hook by killing only the shell that runs it,
+// and keep the hook's stdout open. Even then, the hook withdraws the request.
 func TestAHostThatKillsTheShellWithdraws(t *testing.T) {
 	c := startAs(t, exec.Command("/bin/sh", "-c", os.Args[0]+" || exit 2"))
 	require.NoError(t, c.cmd.Process.Kill())

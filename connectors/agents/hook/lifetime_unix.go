@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitReaderGone returns true when the reading end of f is closed, or false if poll fails. It may
-// block one thread until the process exits.
+// awaitReaderGone waits until the reading end of f is closed, and then returns true. If poll fails, it
+// returns false. It may block one thread until the process exits.
 func awaitReaderGone(f *os.File) bool {
-	// Request POLLHUP explicitly: Darwin does not report it otherwise.
+	// POLLHUP must be requested, because Darwin does not report it otherwise.
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLHUP}}
 	for {
 		_, err := unix.Poll(fds, -1)

@@ -10,14 +10,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// unaskedModes are the permission modes in which Claude Code does not ask its user. In these modes
-// Claude Code does not run PermissionRequest hooks either. Claude Code 2.1.329 starts in the mode
-// auto unless its settings name another mode.
+// unaskedModes are the permission modes in which Claude Code does not ask its user, and therefore runs no
+// PermissionRequest hook. Claude Code 2.1.329 starts in the mode auto, unless its settings name another.
 var unaskedModes = []string{"auto", "bypassPermissions", "dontAsk"}
 
-// DefaultMode returns the default permission mode in a settings file of Claude Code. It also reports
-// whether Claude Code never asks its user in that mode. If the file sets no mode or cannot be read,
-// the results are "" and false.
+// DefaultMode returns the default permission mode in a settings file of Claude Code, and whether Claude
+// Code never asks its user in this mode. If the file has no mode or is unreadable, the results are ""
+// and false.
 func DefaultMode(path string) (mode string, asksNothing bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -38,9 +37,9 @@ func DefaultMode(path string) (mode string, asksNothing bool) {
 	return mode, slices.Contains(unaskedModes, mode)
 }
 
-// Unasked returns a sentence for the user about the permission modes in which Claude Code does not
-// ask nod. at describes the hooks in a settings file. The sentence is empty for a strict
-// installation and for other hosts.
+// Unasked returns a sentence for the user about the permission modes in which Claude Code does not ask
+// nod. The parameter at describes the hooks in a settings file. If they are strict, or the host is not
+// Claude Code, the sentence is empty.
 func (h Host) Unasked(at Inspection) string {
 	strict := func(i Installed) bool { return slices.Contains(h.Setup.Strict, i.Event) }
 	if h.Name != ClaudeCode().Name || slices.ContainsFunc(at.Hooks, strict) {

@@ -14,8 +14,8 @@ import (
 //go:embed openclaw.ts
 var openClawPlugin string
 
-// OpenClaw describes OpenClaw. Its hooks are functions of plugins, and nod's plugin runs nod's hook before
-// every call. OpenClaw loads the plugin only if its settings name the plugin's file; see LoadPlugin.
+// OpenClaw describes OpenClaw. Its hooks are functions of plugins. nod has a plugin that runs nod's hook
+// before every call. OpenClaw loads this plugin only if OpenClaw's settings name its file; see LoadPlugin.
 func OpenClaw() Host {
 	return Host{
 		Name:         "openclaw",
@@ -36,8 +36,8 @@ func OpenClaw() Host {
 
 type openClaw struct{}
 
-// openClawActions are OpenClaw's own tools that rules cover. plain lists the arguments of a tool that nod
-// understands. None of them moves the call to another directory, machine or user.
+// openClawActions are the tools of OpenClaw that rules cover. plain lists those arguments of a tool that
+// nod understands. None of them moves the call to another directory, machine or user.
 var openClawActions = map[string]struct {
 	action schemas.ActionType
 	plain  []string
@@ -46,9 +46,9 @@ var openClawActions = map[string]struct {
 	"read": {schemas.ActionFileRead, []string{"path", "offset", "limit"}}, "write": {schemas.ActionFileWrite, []string{"path", "content"}},
 }
 
-// Read parses an input. OpenClaw names no directory, so that allow rules about paths of the project do not
-// apply. Read treats a call with an argument that nod does not know, such as the machine on which a command
-// runs, as a call of an unknown tool, so that no rule allows the call.
+// Read parses an input. The input names no directory, so that allow rules about paths of the project do
+// not apply. If a call has an argument that nod does not know, such as the machine on which a command
+// runs, its tool counts as unknown, so that no rule allows the call.
 func (openClaw) Read(input []byte) (Call, error) {
 	call, _, err := readProgram(OpenClaw(), input, nil)
 	if err != nil || call.Signal || call.Ignore != "" {
@@ -65,11 +65,11 @@ func (openClaw) Read(input []byte) (Call, error) {
 		call.Action = schemas.ActionMCPTool
 	}
 	if call.Action == schemas.ActionCommand {
-		call.ToolName = "Bash" // rules do not know a tool exec, because other agents' tools of this name run no shell
+		call.ToolName = "Bash" // no rule is about a tool named exec, because in other agents such a tool runs no shell
 	}
 	return call, nil
 }
 
-// Reply refuses the call if the effect is AskHost, because a plugin cannot make OpenClaw ask its user in the
-// same way as without the plugin.
+// Reply refuses the call if the effect is AskHost, because a plugin cannot make OpenClaw ask its user as
+// it would without the plugin.
 func (openClaw) Reply(c Call, v Verdict) ([]byte, int) { return pi{}.Reply(c, v) }

@@ -13,17 +13,17 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// OpenCodeKind is OpenCode or a program with the same settings and server. Such a program has no hooks.
-// The installation only makes the program ask for permission. The command `nod NAME` connects to the
-// program's server and answers its prompts.
+// OpenCodeKind is OpenCode, or a program with the same settings and server. These programs have no
+// hooks. An installation only makes the program ask its user for permission. The command `nod NAME`
+// connects to the program's server and answers for the user.
 type OpenCodeKind struct {
 	Name  string // the name in `nod install NAME`, and that of the program and of its directory of settings
 	Title string // the name for people
 	files []string
 }
 
-// The programs of this kind. If several of a program's files exist, nod changes the first one, because
-// the program reads it last.
+// These are file names of the programs. If a program has several of its files, nod changes the first of
+// them, because the program reads that file last.
 var (
 	OpenCode = OpenCodeKind{"opencode", "OpenCode", []string{"opencode.jsonc", "opencode.json"}}
 	Kilo     = OpenCodeKind{"kilo", "Kilo", []string{"opencode.jsonc", "opencode.json", "kilo.jsonc", "kilo.json"}}
@@ -34,22 +34,22 @@ func OpenCodeKinds() []OpenCodeKind { return []OpenCodeKind{OpenCode, Kilo} }
 
 const openCodeSetting = "permission"
 
-// askRules is a permission setting of OpenCode, a list of pairs of a tool and an effect. OpenCode applies
-// the last pair that matches.
+// askRules is a permission setting of OpenCode: a list of pairs of a tool and an effect. The last pair
+// that matches counts.
 type askRules [][2]string
 
 var (
-	// askEffects lists OpenCode's tools that run commands, change files or use the network. OpenCode's
-	// defaults apply to its other tools.
+	// askEffects contains OpenCode's tools that run commands, change files or use the network. For the
+	// other tools, OpenCode's defaults still apply.
 	askEffects = askRules{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
-	// askAll lists all tools, including those of MCP servers. It excludes questions, because they are
-	// no permissions.
+	// askAll contains all tools, also those of MCP servers, but not questions, because they need no
+	// permission.
 	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// Install adds the setting that makes the program ask before it acts, or removes that setting. It returns
-// the change, and keeps every other byte of the file. It does not change a permission setting of the
-// user. A Warning then says that the program does not ask nod about calls that the user's setting allows.
+// Install adds the setting that makes the program ask before it acts, or removes this setting. It returns
+// the change, and keeps every other byte of the file. It does not change a permission setting of the user.
+// Instead, a Warning says that the program will not ask nod about the calls that the user's setting allows.
 func (k OpenCodeKind) Install(o InstallOptions) (Change, error) {
 	path, err := k.settings(o)
 	if err != nil {
@@ -75,8 +75,8 @@ func (k OpenCodeKind) Install(o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// settings returns the path of the program's settings file. If o.Settings is empty, and the program has
-// several settings files, the path is that of the file that takes precedence.
+// settings returns the path of the program's settings file. It is o.Settings, if that is not empty. If
+// the program has several settings files, the path is that of the file that takes precedence.
 func (k OpenCodeKind) settings(o InstallOptions) (string, error) {
 	if o.Settings != "" {
 		return filepath.Abs(o.Settings)
@@ -130,9 +130,9 @@ func parseJSONC(path string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// withAskRules returns the file with nod's setting. It adds the setting as the first member if the
-// file has no permission setting. If strict is true, it also replaces askEffects by askAll. If the
-// file has any other permission setting, withAskRules keeps that setting and returns a warning.
+// withAskRules returns the file with nod's setting. If the file has no permission setting, nod's
+// setting becomes its first member. If strict is true, askAll replaces askEffects. Any other permission
+// setting stays, and the result is a warning.
 func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {
@@ -156,8 +156,8 @@ func (d *document) withAskRules(before []byte, strict bool) (after []byte, warni
 	return before, fmt.Sprintf("%s has its own %q, which stays: nod is asked only about calls that it sets to \"ask\"", d.path, openCodeSetting)
 }
 
-// withoutAskRules returns the file without nod's setting, at any position. If comments are next to the
-// setting, it keeps the setting and returns a warning.
+// withoutAskRules returns the file without nod's setting, wherever in the file it is. If there are
+// comments next to the setting, the setting stays, and the result is a warning.
 func (d *document) withoutAskRules(before []byte) (after []byte, warning string) {
 	at := d.afterBrace()
 	for _, setting := range []askRules{askEffects, askAll} {
@@ -180,8 +180,8 @@ func (d *document) withoutAskRules(before []byte) (after []byte, warning string)
 
 func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
 
-// formatted returns the setting as text to insert after the object's opening brace. If the file is one
-// line and has other members, the text is one line. If other members follow, the text ends with a comma.
+// formatted returns nod's setting as text for the place after the opening brace of an object. The text is
+// one line if the file is one line and has other members. It ends with a comma if other members follow.
 func (d *document) formatted(setting askRules) []byte {
 	fields := make([]string, len(setting))
 	for i, s := range setting {
@@ -203,8 +203,7 @@ func (d *document) formatted(setting askRules) []byte {
 	return []byte(text + d.newline)
 }
 
-// is reports whether v equals this setting, apart from whitespace. It returns false if v contains a
-// comment.
+// is reports whether v is this setting, apart from white space. It returns false if v contains a comment.
 func (a askRules) is(v hujson.Value) bool {
 	fields := make([]string, len(a))
 	for i, s := range a {

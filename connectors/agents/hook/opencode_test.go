@@ -22,7 +22,7 @@ func minimal(t *testing.T, text string) string {
 	return v.String()
 }
 
-// An installation adds nod's setting once. An uninstallation restores every byte of the file.
+// An installation adds nod's setting, but only once. An uninstallation restores every byte of the file.
 func TestOpenCodeKeepsEveryByte(t *testing.T) {
 	for name, before := range map[string]string{
 		"lines":             "{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  \"model\": \"a/b\"\n}\n",
@@ -75,7 +75,7 @@ func TestAStrictInstallTightensOpenCode(t *testing.T) {
 	assert.Equal(t, `{"permission":{"*":"ask","question":"allow"},"model":"a/b"}`, minimal(t, string(readFile(t, path))))
 }
 
-// Installation and uninstallation keep the user's own permission setting.
+// An installation and an uninstallation keep the user's own permission setting.
 func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 	for _, own := range []string{`"ask"`, `"allow"`, `{"bash":{"git *":"allow","*":"ask"}}`, `{"edit":"ask","bash":"ask","webfetch":"ask","websearch":"ask"}`, "{\"bash\":\"ask\", // mine\n\"edit\":\"ask\",\"webfetch\":\"ask\",\"websearch\":\"ask\"}"} {
 		before := "{\n  \"permission\": " + own + ",\n  \"model\": \"a/b\"\n}\n"
@@ -90,8 +90,8 @@ func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 	}
 }
 
-// An uninstallation also removes nod's setting from a reformatted file, unless a comment is next to
-// the setting.
+// An uninstallation also removes nod's setting from a file with another layout, unless there is a
+// comment next to the setting.
 func TestUninstallFromReformattedFile(t *testing.T) {
 	for before, after := range map[string]string{
 		"{\"model\":\"a/b\",\n\"permission\":" + openCodeBlock + "}":                    "{\"model\":\"a/b\"}",
@@ -135,7 +135,7 @@ func TestOpenCodeFindsItsFile(t *testing.T) {
 	assert.True(t, strings.HasSuffix(change.Path, "opencode.json") && !strings.HasPrefix(change.Path, home), change.Path)
 }
 
-// Kilo also reads files with OpenCode's file names, after the files with its own file names.
+// Kilo reads its own files, and then the files with OpenCode's names.
 func TestKiloFindsItsFile(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

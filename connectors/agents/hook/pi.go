@@ -15,8 +15,8 @@ import (
 var piExtension string
 
 // Pi describes the coding agent pi. pi has no settings for hooks, but loads extensions from a directory.
-// nod's extension runs the hook before every call. The extension contains hook settings in the form of
-// the other hosts.
+// nod's extension runs the hook before every call. It contains settings for hooks in the format of other
+// hosts.
 func Pi() Host {
 	return Host{
 		Name:         "pi",
@@ -36,15 +36,15 @@ func Pi() Host {
 
 type pi struct{}
 
-// piActions are pi's own tools that rules cover. Any other tool belongs to an extension.
+// piActions are the tools of pi that rules cover. All other tools belong to extensions.
 var piActions = map[string]schemas.ActionType{
 	"bash": schemas.ActionCommand, "read": schemas.ActionFileRead, "grep": schemas.ActionFileRead, "write": schemas.ActionFileWrite, "edit": schemas.ActionFileWrite,
 }
 
-// Read parses an input. pi changes some paths before it uses them. It removes an @ at the beginning,
+// Read parses an input. pi changes some paths before it uses them: it removes an @ at the beginning,
 // replaces ~ by the home directory and unusual spaces by plain ones, and tries other spellings of names
-// with an apostrophe or outside ASCII. Read treats a call with such a path as a call of an unknown tool,
-// so that no rule allows it.
+// with an apostrophe or with characters outside ASCII. The tool of a call with such a path counts as
+// unknown, so that no rule allows the call.
 func (pi) Read(input []byte) (Call, error) {
 	call, _, err := readProgram(Pi(), input, nil)
 	if err != nil || call.Signal || call.Ignore != "" {
@@ -57,7 +57,7 @@ func (pi) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// plainPath reports whether pi uses the path in an input unchanged.
+// plainPath reports whether pi does not change the path in an input.
 func plainPath(input json.RawMessage) bool {
 	var in struct {
 		Path *string `json:"path"`
@@ -72,7 +72,7 @@ func plainPath(input json.RawMessage) bool {
 	return !strings.HasPrefix(p, "@") && !strings.HasPrefix(p, "~") && !strings.ContainsFunc(p, func(r rune) bool { return r >= 0x80 || r == '\'' })
 }
 
-// Reply refuses the call if the effect is AskHost, because pi without a terminal could ask no user.
+// Reply refuses the call if the effect is AskHost, because pi without a terminal has no user to ask.
 func (pi) Reply(c Call, v Verdict) ([]byte, int) {
 	switch {
 	case v.Effect == Leave:

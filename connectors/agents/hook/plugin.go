@@ -19,12 +19,13 @@ import (
 //go:embed plugin.ts.tmpl
 var pluginTemplate string
 
-// pluginScript returns a Setup.Script.
+// pluginScript returns the text for Setup.Script.
 func pluginScript(program, name, own string) string {
 	return strings.NewReplacer("{{program}}", program, "{{name}}", name, "{{own}}", own).Replace(pluginTemplate)
 }
 
-// PluginSettings returns the path of OpenClaw's settings file for the plugin at script.
+// PluginSettings returns the path of the settings file of OpenClaw in which the plugin with the path
+// script belongs.
 func PluginSettings(script string) string {
 	if path := os.Getenv("OPENCLAW_CONFIG_PATH"); path != "" {
 		return path
@@ -32,9 +33,9 @@ func PluginSettings(script string) string {
 	return filepath.Join(filepath.Dir(script), "openclaw.json")
 }
 
-// LoadPlugin returns a change of OpenClaw's settings. With the change, OpenClaw loads the plugin at script or,
-// if remove is true, no longer loads it. LoadPlugin keeps every other byte. The change has a Warning if other
-// settings keep OpenClaw from loading the plugin.
+// LoadPlugin returns a change of OpenClaw's settings that makes OpenClaw load the plugin with the path
+// script or, if remove is true, no longer load it. The change keeps every other byte. It has a Warning
+// if other settings keep OpenClaw from loading the plugin.
 func LoadPlugin(script string, remove bool) (Change, error) {
 	change, err := openChange(PluginSettings(script))
 	if err != nil {
@@ -63,8 +64,9 @@ func LoadPlugin(script string, remove bool) (Change, error) {
 	return change, nil
 }
 
-// addPlugin adds the plugin's file to OpenClaw's list, and turns the plugin on unless the user has turned it
-// off. Some of OpenClaw's programs load a file of the list only if the plugin's entry turns the plugin on.
+// addPlugin adds the plugin's file to OpenClaw's list, and turns the plugin on in its entry. This second
+// step is necessary because some of OpenClaw's programs do not load a file that is only in the list. If
+// the user has turned the plugin off, it stays off.
 func (d *document) addPlugin(script string) error {
 	if err := d.addAt([]string{"plugins", "load", "paths"}, []string{script}); err != nil {
 		return err
@@ -83,7 +85,7 @@ func (d *document) addPlugin(script string) error {
 
 const pluginName = "nod"
 
-// removePlugin undoes addPlugin, and removes the objects that are then empty.
+// removePlugin undoes addPlugin. It also removes the objects that are then empty.
 func (d *document) removePlugin(script string) error {
 	list, ok := d.valueAt("plugins", "load", "paths").(*hujson.Array)
 	if !ok {
@@ -103,7 +105,7 @@ func (d *document) removePlugin(script string) error {
 	return nil
 }
 
-// valueAt returns the value at a path of members, or nil.
+// valueAt returns the value at the end of a path of member names, or nil.
 func (d *document) valueAt(path ...string) hujson.ValueTrimmed {
 	at := hujson.ValueTrimmed(d.top)
 	for _, name := range path {
@@ -120,7 +122,8 @@ func (d *document) valueAt(path ...string) hujson.ValueTrimmed {
 	return at
 }
 
-// addAt adds a value at a path of members, and adds the missing objects. It does not replace a value.
+// addAt adds a value at the end of a path of member names, together with the missing objects. It does
+// not replace a value.
 func (d *document) addAt(path []string, value any) error {
 	for depth := range path {
 		if d.valueAt(path[:depth+1]...) != nil {
@@ -138,7 +141,7 @@ func (d *document) addAt(path []string, value any) error {
 	return nil
 }
 
-// removeAt removes the member at a path, and each object above it that is then empty.
+// removeAt removes the member at the end of a path of names, and then each object above it that is empty.
 func (d *document) removeAt(path ...string) {
 	for depth := len(path) - 1; depth >= 0; depth-- {
 		parent, ok := d.valueAt(path[:depth]...).(*hujson.Object)
@@ -152,13 +155,14 @@ func (d *document) removeAt(path ...string) {
 	}
 }
 
-// blocksPlugin returns a warning if a setting keeps OpenClaw from loading nod's plugin.
+// blocksPlugin returns a warning if a setting keeps OpenClaw from loading nod's plugin, and otherwise "".
 func (d *document) blocksPlugin() string {
 	off := func(path ...string) bool {
 		on, ok := d.valueAt(append(path, "enabled")...).(hujson.Literal)
 		return ok && string(on) == "false"
 	}
-	// wrong reports whether a list exists and does not name the plugin as wanted, or is no list.
+	// wrong reports whether the setting list keeps OpenClaw from loading the plugin. If wanted is true,
+	// the list must contain the plugin, and otherwise it must not. A missing list is not wrong.
 	wrong := func(list string, wanted bool) bool {
 		v := d.valueAt("plugins", list)
 		names, ok := v.(*hujson.Array)

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// OpenClaw's settings get nod's plugin and lose it again, and every other byte stays.
+// LoadPlugin adds nod's plugin to OpenClaw's settings, and removes it again. Every other byte stays.
 func TestOpenClawLoadsThePlugin(t *testing.T) {
 	for _, text := range []string{
 		"{}\n",
@@ -38,8 +38,8 @@ func TestOpenClawLoadsThePlugin(t *testing.T) {
 	}
 }
 
-// LoadPlugin warns about settings that keep OpenClaw from loading the plugin, and does not change unreadable
-// settings.
+// LoadPlugin warns about settings that keep OpenClaw from loading the plugin. It does not change
+// unreadable settings.
 func TestOpenClawsSettingsMayLeaveThePluginOut(t *testing.T) {
 	for text, warning := range map[string]string{
 		`{"plugins":{"enabled":false}}`:                     "turns nod's plugin off",
@@ -71,7 +71,8 @@ func TestOpenClawsSettingsMayLeaveThePluginOut(t *testing.T) {
 	assert.False(t, change.Changed(), "there are no settings to change")
 }
 
-// A call of OpenClaw is a command or a file for rules only if no argument moves it elsewhere.
+// For rules, a call of OpenClaw is a command or an access to a file only if no argument moves it to
+// another place.
 func TestOpenClawsCallsThatRulesCover(t *testing.T) {
 	for input, action := range map[string]schemas.ActionType{
 		`"exec","tool_input":{"command":"ls","title":"look","background":true}`: schemas.ActionCommand,

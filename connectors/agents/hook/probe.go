@@ -15,20 +15,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// probeTool is a tool name that no host has. When nod has replied, the hook itself refuses a call of
-// probeTool, so that no rule or person can allow it.
+// probeTool is the name of a tool that no host has. The hook itself refuses its calls as soon as nod
+// has replied, so that neither a rule nor a person can allow them.
 const probeTool = "nod_probe"
 
-// ProbeEnv is an environment variable that Probe sets for the hook. With this variable, the hook does
-// not count its run as a run by the host.
+// ProbeEnv is an environment variable that Probe sets for the hook. With it, a run of the hook does not
+// count as a run by the host.
 const ProbeEnv = "NOD_HOOK_PROBE"
 
-// probeWithin is the time limit of Probe. It is the sum of the time limits to connect to nod and to
-// get nod's reply, plus 5 s to start the process.
+// probeWithin is the time limit of Probe: the time to connect to nod, the time for nod's reply, and 5 s
+// to start the process.
 const probeWithin = connectWithin + reportWithin + 5*time.Second
 
-// Probe runs the command of hook i as the host would, with a call of probeTool. It returns nil if the
-// hook reached nod and refused the call, and otherwise an error that describes the result.
+// Probe runs the command of the hook i as the host would, with a call of probeTool. It returns nil if
+// the hook reached nod and refused the call. Otherwise the error says what happened.
 func (h Host) Probe(ctx context.Context, i Installed) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -57,7 +57,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func probeReply(nonce string) string { return "nod answers: " + nonce }
 
-// probeInput returns a call of probeTool with the field names of all hosts.
+// probeInput returns a call of probeTool that contains the field names of all hosts.
 func probeInput(event, nonce string) []byte {
 	input := map[string]string{"nonce": nonce}
 	call := map[string]any{
@@ -71,8 +71,9 @@ func probeInput(event, nonce string) []byte {
 	return data
 }
 
-// answerProbe refuses a probe's call, with a text that says whether nod replied. To get a reply from
-// nod, it reports that the host has resolved a request that does not exist. This report changes nothing.
+// answerProbe refuses the call of a probe, and says in the reason whether nod replied. To get a reply
+// from nod, it reports that the host no longer waits for a request that does not exist. Such a report
+// changes nothing.
 func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	var input struct {
 		Nonce string `json:"nonce"`
@@ -92,9 +93,8 @@ func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	return h.reply(deny(probeReply(input.Nonce)))
 }
 
-// BlocksWhenGone reports whether the host is safe with hook i if nod is killed or its program is
-// missing. A safe host then blocks the call or asks its own user. Hooks from earlier versions of
-// nod are not always safe.
+// BlocksWhenGone reports whether the host blocks the call or asks its own user if nod is killed or its
+// program is missing. This may not be so if an earlier version of nod wrote the hook i.
 func (h Host) BlocksWhenGone(i Installed) bool {
 	for _, event := range h.Setup.Blocks {
 		if event == i.Event {

@@ -10,8 +10,8 @@ import (
 
 const leaveIt = "Leave it to the terminal"
 
-// askQuestions asks a person the questions of a call, one after another, and replies with the answers.
-// If one question stays unanswered, the host asks all the questions in its own prompt.
+// askQuestions asks people the questions of a call, one after another, and replies with the answers. If
+// one of them gets no answer, the host shows all of them in its own prompt.
 func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 	answers := map[string]string{}
 	for _, q := range h.call.Questions {
@@ -44,8 +44,8 @@ func (h *run) questionRequest(q *agents.Question) (schemas.Request, error) {
 	return q.Request(r, leaveIt)
 }
 
-// askPlan asks a person to approve the plan of a call, and replies with the answer. If the plan stays
-// unanswered, the host asks in its own prompt.
+// askPlan asks people to approve the plan of a call, and replies with the answer. If there is none, the
+// host shows the plan in its own prompt.
 func (h *run) askPlan(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {
@@ -62,16 +62,16 @@ func (h *run) askPlan(ctx context.Context, nod Nod) int {
 	switch answer, ok := agents.AnswerToPlan(r, d); {
 	case !ok:
 		return h.reply(Verdict{Effect: Leave})
-	case answer.Approved: // reply with the input, because Claude Code ignores an allow of a plan without an input
+	case answer.Approved: // the reply contains the input, because Claude Code ignores an allow of a plan without an input
 		return h.reply(Verdict{Effect: Allow, Input: h.call.Input, Update: answer.Update})
 	default:
 		return h.reply(deny(answer.Message))
 	}
 }
 
-// askForPrompt tells people that the agent's turn is over, and replies with the next prompt that a
-// person wrote. If no person writes a prompt, or the host takes none, the agent stays idle. If the host's own user writes a
-// prompt first, the host's next event withdraws the request.
+// askForPrompt tells people that the agent's turn is over. If a person writes the next prompt,
+// askForPrompt replies with it, unless the host takes none. Otherwise the agent stays idle. If the
+// host's own user writes a prompt first, the host's next event withdraws the request.
 func (h *run) askForPrompt(ctx context.Context) int {
 	nod, err := h.dial(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	if h.stopped() {
 		return h.reply(Verdict{Effect: Leave}) // the user has written the next prompt already
 	}
-	ctx, stop := h.untilStopped(ctx, errPrompted) // the transcript shows this prompt even if the host's next event does not reach nod
+	ctx, stop := h.untilStopped(ctx, errPrompted) // the transcript shows this prompt even if nod gets no event about it
 	defer stop()
 	d, exit, ok := h.askPerson(ctx, nod, r)
 	if !ok {
@@ -105,7 +105,7 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	return exit
 }
 
-// askPerson sends nod the request r, which asks for no permission. If no decision comes, askPerson
+// askPerson sends nod the request r, which does not ask for a permission. If there is no decision, it
 // leaves the call to the host. ok is then false, and exit is the exit code of the process.
 func (h *run) askPerson(ctx context.Context, nod Nod, r schemas.Request) (d schemas.Decision, exit int, ok bool) {
 	h.noteUnlessSettled(r)

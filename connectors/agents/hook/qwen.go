@@ -19,7 +19,7 @@ func Qwen() Host {
 			Dir: ".qwen", File: "settings.json", Comments: true,
 			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Newer: []string{userPromptSubmit, postToolUse},
 			Notices: []string{userPromptSubmit, postToolUse}, Matcher: "*", Off: "disableAllHooks",
-			Timeout: 24 * time.Hour, Unit: time.Millisecond, // Qwen Code reads a number of 1000 or more as milliseconds
+			Timeout: 24 * time.Hour, Unit: time.Millisecond, // Qwen Code takes a number of 1000 or more for milliseconds
 			Note: "every call of Qwen Code is refused while nod does not run; its flags --safe-mode and --bare run no hook at all",
 		},
 	}
@@ -27,8 +27,8 @@ func Qwen() Host {
 
 type qwen struct{}
 
-// qwenTools are Qwen Code's own tools that rules cover. A tool of an MCP server has a name with mcp__. A
-// tool with any other name is unknown to nod.
+// qwenTools are the tools of Qwen Code that rules cover. The name of an MCP server's tool contains
+// mcp__. nod does not know tools with other names.
 var qwenTools = map[string]bool{
 	"run_shell_command": true, "read_file": true, "list_directory": true, "glob": true, "grep_search": true,
 	"write_file": true, "edit": true, "web_fetch": true, "ask_user_question": true, "exit_plan_mode": true,
@@ -42,8 +42,8 @@ func (qwen) Read(input []byte) (Call, error) {
 	return call, err
 }
 
-// Reply refuses the call if the effect is AskHost, because Qwen Code without a terminal could ask no user.
-// An edit becomes a refusal, because Qwen Code ignores a changed input.
+// Reply refuses the call if the effect is AskHost, because Qwen Code without a terminal has no user to
+// ask. It also refuses a call with an edited input, because Qwen Code ignores a changed input.
 func (qwen) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Qwen Code")
 	switch {

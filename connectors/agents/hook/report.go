@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reportResolved tells nod that the host has continued without a decision. If the report fails, the
-// requests that the host no longer waits for end at their deadlines.
+// reportResolved tells nod that the host has continued without a decision. If it fails, the requests
+// that the host no longer waits for stay pending until their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	if h.call.SessionID == "" {
 		return // without a session id, nod cannot find the requests
@@ -17,7 +17,7 @@ func (h *run) reportResolved(ctx context.Context) {
 	session, ended := agents.ID(h.call.SessionID), h.call.HostResolved.WholeSession
 	if h.opts.Unsettled != nil {
 		if !ended && !h.opts.Unsettled.Noted(session, h.call.HostResolved.ToolName) {
-			return // nod has simply allowed every call of this tool, so the report would tell nod nothing
+			return // nod does not need this report, because it has simply allowed every call of this tool
 		}
 		if ended {
 			defer h.opts.Unsettled.Forget(session)
@@ -38,9 +38,9 @@ func (h *run) reportResolved(ctx context.Context) {
 	}
 }
 
-// takeNotices returns the session's notices as lines for the agent and its user. It returns none if the
-// host takes no notices in reply to this report. It does not connect to nod for the report of a call
-// that nod has simply allowed.
+// takeNotices returns the notices of the session, as lines for the agent and its user. It returns none
+// if the reply to this report cannot contain notices. For a report about a call that nod has simply
+// allowed, it does not connect to nod.
 func (h *run) takeNotices(ctx context.Context) (lines []string) {
 	if !h.call.TakesNotices || h.call.SessionID == "" || h.call.Signal && h.call.ToolName != "" && !h.mayBeUnsettled() {
 		return nil
@@ -48,7 +48,7 @@ func (h *run) takeNotices(ctx context.Context) (lines []string) {
 	return h.readNotices(ctx)
 }
 
-// withNotices adds the session's notices to a decision. A denial has them in its words.
+// withNotices adds the session's notices to a decision. In a denial, they are a part of the reason.
 func (h *run) withNotices(ctx context.Context, v Verdict) Verdict {
 	if v.Effect == Deny && h.call.TaskID == "" {
 		if lines := h.readNotices(ctx); len(lines) > 0 {
@@ -60,7 +60,7 @@ func (h *run) withNotices(ctx context.Context, v Verdict) Verdict {
 	return v
 }
 
-// mayBeUnsettled reports whether nod may not simply have allowed a call of this tool.
+// mayBeUnsettled reports whether nod may have done something else than simply allow the calls of this tool.
 func (h *run) mayBeUnsettled() bool {
 	return h.opts.Unsettled == nil || h.opts.Unsettled.Noted(agents.ID(h.call.SessionID), h.call.ToolName)
 }
@@ -70,12 +70,12 @@ func (h *run) readNotices(ctx context.Context) (lines []string) {
 	defer cancel()
 	nod, err := h.dial(ctx)
 	if err != nil {
-		return nil // nod does not run, or cannot be reached just now
+		return nil // nod is not running, or does not reply now
 	}
 	notices, err := callUntil(ctx, "reading nod's notices", func(ctx context.Context) ([]schemas.Notice, error) {
 		return nod.TakeNotices(ctx, agents.ID(h.call.SessionID))
 	})
-	if err != nil && ctx.Err() == nil { // do not log a timeout, because an older nod does not reply
+	if err != nil && ctx.Err() == nil { // a timeout is not logged, because older versions of nod do not reply
 		h.log(err)
 	}
 	for _, n := range notices {

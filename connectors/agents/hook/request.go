@@ -34,8 +34,8 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		Options:       schemas.DefaultOptions(),
 		HostAsks:      call.HostAsks,
 		CreatedAt:     time.Now().UTC(),
-		// A restarted host may send the same call again. With Rejoin, the repeated call waits for the
-		// request that nod has already stored.
+		// A host may send the same call again after its restart. With Rejoin, the call then waits for
+		// the request that nod has stored already.
 		Rejoin: call.ToolCallID != "",
 	}
 	if dir := cmp.Or(call.Cwd, call.Project); r.SessionLabel == "" && dir != "" {
@@ -51,7 +51,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	return r, nil
 }
 
-// verdict converts nod's decision d about request r to a verdict on call.
+// verdict converts the decision d about the request r to a verdict on the call.
 func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
 	if heard := agents.DescribeDecision(&r, &d); !heard.Allowed {
 		return deny(heard.Text)

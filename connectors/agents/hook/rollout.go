@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// maxRolloutLine is the largest length of a line in a rollout, in bytes. A rollout is Codex's log of a
-// session. If the rollout has a longer line, the directory of the call is unknown.
+// maxRolloutLine is the largest length, in bytes, of a line in a rollout, which is Codex's log of a
+// session. If a line is longer, the directory of the call counts as unknown.
 const maxRolloutLine = 16 << 20
 
 // rolloutItem is a line of Codex's rollout that may contain a call of a shell.
@@ -26,16 +26,16 @@ type rolloutItem struct {
 	} `json:"payload"`
 }
 
-// commandDir returns the directory in which Codex runs the call's command. Codex's hook input contains
-// only the session's directory, but the model may choose another directory, which only the rollout
-// contains. known is false if the rollout does not contain the call, or contains the command with
-// several directories.
+// commandDir returns the directory in which Codex runs the command of the call. The hook input contains
+// only the session's directory, but the model may choose another one, which only the rollout contains.
+// known is false if the rollout does not contain the call, or if it contains the command with different
+// directories.
 func (c *Call) commandDir() (dir string, known bool) {
 	f, err := os.Open(c.Transcript)
 	if err != nil {
 		return "", false
 	}
-	defer func() { _ = f.Close() }() // closing loses nothing, because the file was opened only for reading
+	defer func() { _ = f.Close() }() // the error does not matter, because the file is open only for reading
 	command := commandText(c.Input)
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxRolloutLine)
@@ -57,14 +57,14 @@ func (c *Call) commandDir() (dir string, known bool) {
 	return dir, known && lines.Err() == nil
 }
 
-// codexByUser reports whether, according to a rollout, Codex's user wrote the prompt of a turn in a terminal.
-// Codex exec, editors and other programs wait for the end of their turns.
+// codexByUser reports whether Codex's user wrote the prompt of a turn in a terminal, according to a
+// rollout. Codex exec, editors and other programs also start turns, but they wait for the end themselves.
 func codexByUser(rollout, turnID string) bool {
 	f, err := os.Open(rollout)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // closing loses nothing, because the file was opened only for reading
+	defer func() { _ = f.Close() }() // the error does not matter, because the file is open only for reading
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxRolloutLine)
 	terminal, byUser := false, false
@@ -93,8 +93,8 @@ func codexByUser(rollout, turnID string) bool {
 	return terminal && byUser && turnID != "" && lines.Err() == nil
 }
 
-// rolloutCall returns the id, the directory and the command of the shell call in one line of a
-// rollout.
+// rolloutCall returns the id, the directory and the command of a call of a shell, if the line of the
+// rollout contains one.
 func rolloutCall(line []byte) (id, dir, command string, isCall bool) {
 	var item rolloutItem
 	if json.Unmarshal(line, &item) != nil || item.Type != "response_item" {
@@ -117,8 +117,8 @@ func rolloutCall(line []byte) (id, dir, command string, isCall bool) {
 	return "", "", "", false
 }
 
-// commandText returns the command line in the input of a shell tool. Codex writes the command line as
-// one text, or as the list of arguments of a shell.
+// commandText returns the command line in the input of a shell tool. There it is either one text, or
+// the list of arguments for a shell.
 func commandText(input json.RawMessage) string {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(input, &in) != nil {

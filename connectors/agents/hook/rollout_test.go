@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Codex's hook input lacks the directory that the model chose for a command. If Codex's rollout also
-// lacks the directory, the directory is unknown.
+// The hook input of Codex does not contain the directory that the model chose for a command. If the
+// rollout does not contain it either, the directory is unknown.
 func TestCodexCommandsRunWhereTheRolloutSays(t *testing.T) {
 	call := func(id, workdir string) string {
 		args, err := json.Marshal(map[string]string{"cmd": "git status", "workdir": workdir})
@@ -57,7 +57,7 @@ func TestCodexCommandsRunWhereTheRolloutSays(t *testing.T) {
 }
 
 // If Claude Code does not name the project, the directory of a call does not become the project,
-// because an agent can change that directory.
+// because an agent can change its directory.
 func TestClaudesProjectIsNotTheCallsDirectory(t *testing.T) {
 	work := filepath.Join(t.TempDir(), "work")
 	require.NoError(t, os.MkdirAll(filepath.Join(work, ".git"), 0o755))
@@ -70,8 +70,8 @@ func TestClaudesProjectIsNotTheCallsDirectory(t *testing.T) {
 	assert.Equal(t, filepath.Join(work, "vendor", "x"), got.Cwd)
 }
 
-// Only if Codex's user wrote the prompt in a terminal does the hook tell people that the turn is over. Their
-// reply is Codex's next prompt.
+// The hook tells people about the end of a turn only if Codex's user wrote its prompt in a terminal.
+// Their reply is Codex's next prompt.
 func TestCodexTurnsInATerminal(t *testing.T) {
 	meta := func(originator string) string {
 		return `{"type":"session_meta","payload":{"originator":"` + originator + `"}}`

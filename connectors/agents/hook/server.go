@@ -12,13 +12,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The names in `nod install NAME` that install nod as a server for a host.
+// The values of NAME in `nod install NAME` that install nod as a server of a host.
 const (
 	MCPName = "mcp"
 	ACPName = "acp"
 )
 
-// Server is a nod program that a host starts. The host's settings contain a list of such programs.
+// Server is a nod program that a host starts. The settings of the host list such programs.
 type Server struct {
 	List string // the settings member with the list, such as mcpServers
 	Name string // the program's key in that list
@@ -35,19 +35,18 @@ func MCPServer() Server {
 	}
 }
 
-// acpList is the member of an editor's settings with the list of its agents. throughNod is the suffix
-// in the name of an agent that runs through nod.
+// acpList is the member of an editor's settings that lists its agents. throughNod ends the name of each
+// agent that runs through nod.
 const (
 	acpList    = "agent_servers"
 	throughNod = ", through nod"
 )
 
-// ACPServers returns a Server for an uninstallation. With this Server, InstallServer removes every
-// entry of an ACPServer.
+// ACPServers returns a Server with which InstallServer uninstalls every ACPServer.
 func ACPServers() Server { return Server{List: acpList} }
 
-// ACPServer describes nod as an agent of an editor whose settings list agents as Zed's settings do. nod
-// runs between the editor and the agent, which command starts. ACPServer fails if command is empty.
+// ACPServer describes nod as an agent of an editor, whose settings must have the format of Zed's. nod runs
+// between the editor and the real agent, which command starts. The error means that command is empty.
 func ACPServer(command []string) (Server, error) {
 	if len(command) == 0 {
 		return Server{}, errors.New("name the agent's command after --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")
@@ -58,7 +57,7 @@ func ACPServer(command []string) (Server, error) {
 	}, nil
 }
 
-// InstallServer adds s to the settings file o.Settings or, if o.Uninstall is true, removes it. It
+// InstallServer adds s to the settings file o.Settings or, if o.Uninstall is true, removes s. It
 // returns the change, and keeps everything else in the file, including comments.
 func InstallServer(s Server, o InstallOptions) (Change, error) {
 	if o.Settings == "" {

@@ -12,26 +12,26 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// tomlFile is the text of a TOML file with its values and the places of its keys. The TOML library gives no
-// places of keys, and would drop the user's comments and layout when it writes the file.
+// tomlFile is a TOML file: its text, its values and the positions of its keys. The TOML library does not
+// tell positions, and would drop comments and layout if it wrote the file.
 type tomlFile struct {
 	text   []byte
 	values map[string]any
 	keys   []tomlKey
 }
 
-// tomlKey is a key with its value, as the file has it. Its place is text[start:end], without the white
-// space and the comment around it.
+// tomlKey is a key and its value in a file. They are text[start:end], without the white space and the
+// comment around them.
 type tomlKey struct {
-	path              []string // with that of its table
+	path              []string // the path of the table, followed by that of the key in it
 	start, value, end int      // the value is text[value:end]
-	line              int      // the first byte of its line
-	next              int      // the first byte after its last line
+	line              int      // the position of the first byte of its line
+	next              int      // the position after its last line
 }
 
 var errTOMLShape = errors.New("it has a form that nod cannot read")
 
-// parseTOML parses a file. It fails if the TOML library refuses the file too.
+// parseTOML parses a TOML file. It refuses every file that the TOML library refuses.
 func parseTOML(path string, text []byte) (*tomlFile, error) {
 	f := &tomlFile{text: text}
 	if err := toml.Unmarshal(text, &f.values); err != nil {
@@ -72,7 +72,8 @@ func (f *tomlFile) scan() error {
 	return nil
 }
 
-// skip returns the first place at or after at that is neither white space nor in a comment.
+// skip returns the position of the next text after white space and comments. The search begins at the
+// position at.
 func (f *tomlFile) skip(at int) int {
 	for at < len(f.text) {
 		switch c := f.text[at]; {
@@ -96,8 +97,8 @@ func (f *tomlFile) lineEnd(at int) int {
 	return len(f.text)
 }
 
-// header reads the header of a table, and returns the table's path. The path of a list of tables ends with
-// [], because the keys of a list's tables must not count as keys of a table with this name.
+// header reads the header of a table and returns the table's path. If the header begins an element of a
+// list of tables, the path ends with [], so that it differs from the path of a table with the same name.
 func (f *tomlFile) header(at int) (path []string, after int, err error) {
 	list := bytes.HasPrefix(f.text[at:], []byte("[["))
 	if at++; list {
@@ -113,7 +114,7 @@ func (f *tomlFile) header(at int) (path []string, after int, err error) {
 	return path, at, err
 }
 
-// key reads a key in a table, and finds the end of its value.
+// key reads a key of a table, and finds the end of the key's value.
 func (f *tomlFile) key(table []string, at int) (k tomlKey, err error) {
 	k.start, k.line = at, bytes.LastIndexByte(f.text[:at], '\n')+1
 	words, at, err := f.words(at)
@@ -131,7 +132,8 @@ func (f *tomlFile) key(table []string, at int) (k tomlKey, err error) {
 	return k, err
 }
 
-// words reads a key, which may have dots and quotation marks, and the white space after it.
+// words reads the parts of a key, which may have dots and quotation marks, and skips the white space
+// after the key.
 func (f *tomlFile) words(at int) (words []string, after int, err error) {
 	start := at
 	for at < len(f.text) && f.text[at] != '=' && f.text[at] != ']' && f.text[at] != '\n' {
@@ -151,7 +153,7 @@ func (f *tomlFile) words(at int) (words []string, after int, err error) {
 	return all[len(all)-1], at, nil
 }
 
-// valueEnd returns the place after the value at a place.
+// valueEnd returns the position after the value that begins at at.
 func (f *tomlFile) valueEnd(at int) (int, error) {
 	depth := 0
 	for at < len(f.text) {
@@ -184,7 +186,7 @@ func (f *tomlFile) valueEnd(at int) (int, error) {
 	return len(bytes.TrimRight(f.text[:at], " \t")), nil
 }
 
-// stringEnd returns the place after the text in quotation marks at a place.
+// stringEnd returns the position after the quoted text that begins at at.
 func (f *tomlFile) stringEnd(at int) (int, error) {
 	mark := f.text[at : at+1]
 	if triple := bytes.Repeat(mark, 3); bytes.HasPrefix(f.text[at:], triple) {
@@ -196,7 +198,7 @@ func (f *tomlFile) stringEnd(at int) (int, error) {
 			i++
 		case bytes.HasPrefix(f.text[i:], mark):
 			i += len(mark)
-			for len(mark) == 3 && i < len(f.text) && f.text[i] == mark[0] { // up to two marks may belong to the text
+			for len(mark) == 3 && i < len(f.text) && f.text[i] == mark[0] { // up to two quotation marks may belong to the text
 				i++
 			}
 			return i, nil
@@ -205,7 +207,8 @@ func (f *tomlFile) stringEnd(at int) (int, error) {
 	return at, errTOMLShape
 }
 
-// elements returns the places of the texts in the list of a key. It fails if another element is in the list.
+// elements returns the positions of the texts in the list that is the value of k. If the list contains
+// anything else, elements returns an error.
 func (f *tomlFile) elements(k tomlKey) (all [][2]int, err error) {
 	for at := k.value + 1; ; {
 		at = f.skip(at)
@@ -238,13 +241,13 @@ func (f *tomlFile) find(path ...string) (tomlKey, bool) {
 
 func (f *tomlFile) of(k tomlKey) string { return string(f.text[k.start:k.end]) }
 
-// tomlEdit replaces a part of the text.
+// tomlEdit replaces a part of the file's text.
 type tomlEdit struct {
 	start, end int
 	text       string
 }
 
-// edited returns the text with all edits made.
+// edited returns the file's text after all the edits.
 func (f *tomlFile) edited(edits []tomlEdit) []byte {
 	slices.SortFunc(edits, func(a, b tomlEdit) int { return cmp.Or(a.start-b.start, a.end-b.end) })
 	var out []byte
@@ -256,7 +259,7 @@ func (f *tomlFile) edited(edits []tomlEdit) []byte {
 	return append(out, f.text[at:]...)
 }
 
-// removal returns the edit that removes a key with its line.
+// removal returns the edit that removes a key together with its line.
 func (f *tomlFile) removal(k tomlKey) tomlEdit {
 	if bytes.HasSuffix(f.text[:k.next], []byte("\n")) || k.line == 0 {
 		return tomlEdit{k.line, k.next, ""}
@@ -268,8 +271,8 @@ func (f *tomlFile) removal(k tomlKey) tomlEdit {
 	return tomlEdit{start, k.next, ""}
 }
 
-// prepended returns the text of a key whose list has words before its elements, in the layout of the list's
-// first element.
+// prepended returns the key k and its list, with words added before the list's elements. The new
+// elements have the layout of the first element.
 func (f *tomlFile) prepended(k tomlKey, words []string) (string, error) {
 	places, err := f.elements(k)
 	if err != nil {
@@ -293,10 +296,10 @@ func (f *tomlFile) prepended(k tomlKey, words []string) (string, error) {
 	return string(f.text[k.start:first]) + added.String() + string(f.text[first:k.end]), nil
 }
 
-// keyText returns a key with the sign = after it.
+// keyText returns the text of a key and of the sign = after it.
 func (f *tomlFile) keyText(k tomlKey) string { return string(f.text[k.start:k.value]) }
 
-// renamed returns another key of the same table, in the form of k, with the sign = after it.
+// renamed returns the text of another key of k's table and of the sign = after it, in the layout of k.
 func (f *tomlFile) renamed(k tomlKey, name string) string {
 	text := f.keyText(k)
 	last := k.path[len(k.path)-1]
@@ -330,7 +333,8 @@ func tomlList(words []string) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// texts returns a list of texts as it was decoded; ok is false if it is something else. A missing list is empty.
+// texts returns the elements of v, which must be a list of texts. A missing list is empty. ok is false
+// if v is anything else.
 func texts(v any) (all []string, ok bool) {
 	if v == nil {
 		return nil, true

@@ -8,12 +8,12 @@ import (
 	"os"
 )
 
-// Turn classifies the turn to which a call belongs, according to the host's transcript.
+// Turn is a kind of turn. The host's transcript shows to which kind the turn of a call belongs.
 type Turn int
 
-// The values of Turn. Only in an Alone turn may the hook tell the host to repeat the call later.
+// The kinds of turns. Only in an Alone turn may the hook tell the host to repeat the call later.
 const (
-	Unsure   Turn = iota // the transcript lacks the turn or a part of it
+	Unsure   Turn = iota // the transcript does not contain the whole turn
 	Attended             // a user is at the terminal, so the host must not end its run
 	Shared               // no user is at the terminal, and the model made other calls in the same message
 	Alone                // no user is at the terminal, and the model made only this call
@@ -36,18 +36,18 @@ type claudeLine struct {
 	} `json:"attachment"`
 }
 
-// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude Code repeats
-// a deferred call only in an unattended run, and only if the model's message contains no other call.
-// Otherwise Claude Code ignores "defer" and continues as without a hook. A run is unattended if its
+// claudeTurn returns the kind of the call's turn from the transcript that the hook input names. Claude
+// Code repeats a deferred call only in an unattended run, and only if the model's message contains no
+// other call. Otherwise it ignores "defer" and continues as without a hook. A run is unattended if its
 // prompt came from the SDK, or if Claude Code itself wrote the prompt to resume an unattended run.
-// Environment variables do not show whether a run is unattended, because a nested run inherits them.
+// Environment variables do not show this, because a nested run inherits them.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
 		return Unsure
 	}
 	turn, message := Unsure, ""
-	calls := map[string]map[string]bool{} // by message id, the set of its tool call ids
+	calls := map[string]map[string]bool{} // the ids of the tool calls in each message, by message id
 	unfinished := map[string]bool{}
 	for _, l := range lines {
 		switch ours := in.PromptID != "" && l.PromptID == in.PromptID; {
@@ -56,7 +56,7 @@ func claudeTurn(in claudeInput) Turn {
 		case ours && l.PromptSource != "" && !l.unattended():
 			turn = Attended
 		case in.PromptID == "" && l.Attachment.Type == "hook_deferred_tool" && l.Attachment.ToolUseID == in.ToolUseID:
-			turn = Shared // only an unattended run repeats calls, and a repeated call has no prompt id in its hook input
+			turn = Shared // only an unattended run repeats calls, and the hook input of a repeated call has no prompt id
 		}
 		for _, id := range l.calls() {
 			if calls[l.Message.ID] == nil {
@@ -80,8 +80,8 @@ func claudeTurn(in claudeInput) Turn {
 	return Shared
 }
 
-// claudePrompted returns a function that reports whether, according to the transcript, a prompt of the
-// user waits. Claude Code sends the prompt when its hooks for the event Stop have ended.
+// claudePrompted returns a function that reports whether a prompt of the user waits, according to the
+// transcript. Claude Code sends such a prompt after its hooks for the event Stop have ended.
 func claudePrompted(path string) func() bool {
 	read, waiting := int64(0), 0
 	return func() bool {
@@ -89,7 +89,7 @@ func claudePrompted(path string) func() bool {
 		if err != nil {
 			return false
 		}
-		defer func() { _ = file.Close() }() // closing loses nothing, because the file was opened only for reading
+		defer func() { _ = file.Close() }() // the error does not matter, because the file is open only for reading
 		lines := bufio.NewReader(io.NewSectionReader(file, read, 1<<62))
 		for {
 			line, err := lines.ReadBytes('\n')
@@ -102,8 +102,8 @@ func claudePrompted(path string) func() bool {
 	}
 }
 
-// queued returns the number of prompts that wait after a line of the transcript. waiting is the number
-// of prompts that wait before this line.
+// queued returns how many prompts wait after a line of the transcript, if the number before this line
+// was waiting.
 func queued(line []byte, waiting int) int {
 	var l struct {
 		Type      string `json:"type"`
@@ -121,8 +121,8 @@ func queued(line []byte, waiting int) int {
 	return max(0, waiting-1) // the operation is dequeue or remove
 }
 
-// unattended reports whether the line is a prompt of an unattended run. Such a prompt comes from the
-// SDK, or from Claude Code itself, which continues after a resumed call.
+// unattended reports whether the line is the prompt of an unattended run. Such a prompt comes from the
+// SDK, or from Claude Code itself when it continues after a repeated call.
 func (l *claudeLine) unattended() bool {
 	return l.PromptSource == "sdk" || l.PromptSource == "system" && l.Entrypoint == "sdk-cli"
 }
@@ -144,14 +144,14 @@ func (l *claudeLine) calls() (ids []string) {
 	return ids
 }
 
-// claudeLines returns the transcript lines that claudeTurn needs. It returns an error if it cannot parse
-// one of these lines or an unfinished last line, because that line may be about this call.
+// claudeLines returns the lines of the transcript that claudeTurn needs. If it cannot parse one of them,
+// or if the last line is not complete, it returns an error, because that line may be about this call.
 func claudeLines(path string) (lines []claudeLine, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // closing loses nothing, because the file was opened only for reading
+	defer func() { _ = file.Close() }() // the error does not matter, because the file is open only for reading
 	r := bufio.NewReader(file)
 	for {
 		raw, err := r.ReadBytes('\n')

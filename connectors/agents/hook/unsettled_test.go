@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// notes is a hook.Unsettled in memory.
+// notes is a hook.Unsettled that keeps its notes in memory.
 type notes struct{ noted []string }
 
 func (n *notes) Note(session, tool string) error {
@@ -37,7 +37,7 @@ func claudeEvent(event, more string) string {
 }
 
 // A host reports the end of every call. If nod simply allowed all calls of a tool, the hook does not
-// pass the reports about this tool on, because they would cost a connection and tell nod nothing.
+// pass on the reports about this tool, because nod does not need them and each would cost a connection.
 func TestAReportIsSentOnlyIfItCanTellSomething(t *testing.T) {
 	allowed := schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByPolicy}}
 	edited := allowed

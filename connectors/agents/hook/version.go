@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Version runs the host's program with --version and returns the version as three numbers, such as
+// Version runs the host's program with --version, and returns the three numbers of the version, such as
 // 2.1.197. If the program is not in PATH, the error wraps exec.ErrNotFound.
 func (h Host) Version(ctx context.Context) (string, error) {
 	path, err := exec.LookPath(h.Program)
@@ -31,8 +31,8 @@ func (h Host) Version(ctx context.Context) (string, error) {
 
 var numbers = lazyregexp.New(`\d+\.\d+\.\d+`)
 
-// Older reports whether version a is older than version b. A version has three numbers; missing or
-// invalid numbers count as 0.
+// Older reports whether the version a is older than the version b. A version has three numbers. A
+// missing or invalid number counts as 0.
 func Older(a, b string) bool {
 	var an, bn [3]int
 	_, _ = fmt.Sscanf(a, "%d.%d.%d", &an[0], &an[1], &an[2]) // missing numbers stay 0

@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// VSCode describes the agent of VS Code itself, which VS Code calls Local. nod follows the documents of its
-// hooks and was not run with VS Code. If a hook fails with another code than 2, VS Code runs the call as if
-// there were no hook. Copilot CLI reads the same folder.
+// VSCode describes VS Code's own agent, which VS Code calls Local. nod follows the documents about its
+// hooks, and was not tested with VS Code itself. If a hook fails with a code other than 2, VS Code runs
+// the call as if there were no hook. Copilot CLI reads the same folder of hooks.
 func VSCode() Host {
 	return Host{
 		Name:    "vscode",
@@ -32,9 +32,9 @@ func VSCode() Host {
 
 type vsCode struct{}
 
-// Read parses an input. VS Code's documents write the names of the common fields in two ways. They do not name
-// the tools and their inputs, and a terminal keeps its directory between commands. Read therefore treats each
-// call as one of an unknown tool, so that no rule allows it.
+// Read parses an input. The documents of VS Code write the names of the common fields in two ways. They
+// name neither the tools nor their inputs, and a terminal keeps its directory between commands. The tool
+// of every call therefore counts as unknown, so that no rule allows the call.
 func (vsCode) Read(input []byte) (Call, error) {
 	var in struct {
 		Event      string          `json:"hook_event_name"`
@@ -66,6 +66,6 @@ func (vsCode) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses an edit, because VS Code ignores a changed input that does not match the tool's schema, and
-// runs the agent's own.
+// Reply refuses a call with an edited input. If such an input does not match the tool's schema, VS Code
+// ignores it and runs the agent's own.
 func (vsCode) Reply(c Call, v Verdict) ([]byte, int) { return pi{}.Reply(c, v.withoutEdits("VS Code")) }

@@ -26,9 +26,8 @@ import (
 // Nod is the interface to nod that the server needs. Each agent has its own Nod. If nod refuses a
 // call, the error is a *schemas.Error.
 type Nod interface {
-	// Submit sends the request r with its id. The id must be new, unless r.Rejoin is true. If r is
-	// decided, Submit returns the decision. If r is pending, Submit returns a receipt, and nil as the
-	// decision.
+	// Submit sends the request r with its id. The id must be new, unless r.Rejoin is true. If r is decided,
+	// Submit returns the decision. If r is pending, Submit returns a receipt, and nil as the decision.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
 	// Await waits for the decision about a stored request. It returns nil if the request is still
 	// pending after the duration wait. If nod's first reply takes longer than that, Await waits for

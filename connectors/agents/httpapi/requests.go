@@ -75,8 +75,7 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// If the caller chose the id, this request may be a repetition. If withDefaults made the id, it is
-	// new.
+	// If the caller chose the id, this request may be a repetition. If withDefaults made the id, it is new.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name

@@ -103,8 +103,7 @@ func TestAnIDIsForOneRequest(t *testing.T) {
 	r.Len(r.pending(), 1)
 }
 
-// An agent that names a request of another agent gets the same error as for a request that does not
-// exist.
+// An agent that names a request of another agent gets the same error as for a request that does not exist.
 func TestAnotherAgentsRequestIsNotFound(t *testing.T) {
 	r := start(t)
 	r.asks(deploy("S", "1"))

@@ -22,8 +22,8 @@ type verdict struct {
 	Updates []json.RawMessage `json:"updatedPermissions,omitempty"`
 }
 
-// result returns v as a tool's result. It does not mark a denial as an error, because a denial is a
-// valid result.
+// result returns v as the result of a tool. It does not mark a denial as an error, because Claude Code
+// expects denials.
 func (v verdict) result() *mcp.CallToolResult {
 	out, err := schemas.Encode(v)
 	if err != nil {
@@ -36,14 +36,14 @@ func deny(why string) *mcp.CallToolResult {
 	return verdict{Behavior: "deny", Message: why}.result()
 }
 
-// toolUse is a tool call that Claude Code asks about.
+// toolUse is the tool call for which Claude Code asks permission.
 type toolUse struct {
 	tool, id string
 	input    json.RawMessage
 }
 
-// readToolUse parses the arguments of the tool approve. It decodes them into a map, because decoding
-// into a struct would accept "Input" for "input".
+// readToolUse parses the arguments of the tool approve. It compares their names exactly, because
+// decoding into a struct would accept "Input" for "input".
 func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -64,7 +64,7 @@ func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	return u, nil
 }
 
-// approve asks nod whether Claude Code may run a tool with this input. It returns nod's verdict.
+// approve asks nod whether Claude Code may run a tool call, and returns nod's verdict.
 func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	use, err := readToolUse(c.Params.Arguments)
 	if err != nil {
@@ -107,8 +107,8 @@ func (o *Options) containable() string {
 	return o.Contain
 }
 
-// toolRequest returns the request for a tool call, and the directory of the call. Claude Code does not
-// send the directory. If Options.InProject is set, the directory is the project. Otherwise it is empty.
+// toolRequest returns the request for a tool call, and the directory in which the call runs. Claude Code
+// does not send this directory. With Options.InProject it is the project's directory. Otherwise it is "".
 func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err error) {
 	r = c.request()
 	if c.server.opts.InProject {

@@ -39,7 +39,7 @@ func use(tool, input, id string) string {
 	return fmt.Sprintf(`{"tool_name":%q,"input":%s,"tool_use_id":%q}`, tool, input, id)
 }
 
-// The tool approve returns exactly these results to Claude Code.
+// Claude Code gets exactly these results from the tool approve.
 func TestApprove(t *testing.T) {
 	t.Parallel()
 	n := watch(nodtest.Start(t, byTool))
@@ -69,7 +69,7 @@ func TestApprove(t *testing.T) {
 	})
 }
 
-// The tool approve sends nod a request with all of these fields.
+// The request that the tool approve sends nod has all these fields.
 func TestApproveSendsACompleteRequest(t *testing.T) {
 	t.Parallel()
 	n := watch(nodtest.Start(t, byTool))
@@ -93,7 +93,7 @@ func TestApproveSendsACompleteRequest(t *testing.T) {
 	assert.Contains(t, other, `"deny"`, "an allow is for what was asked")
 }
 
-// With InProject, the request names the project as the directory of the call.
+// With InProject, the request names the project's directory as the directory of the call.
 func TestWithInProjectACallRunsInTheProject(t *testing.T) {
 	t.Parallel()
 	n := watch(nodtest.Start(t, byTool))

@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// exchangeHeader is a header in which the server passes the id of an HTTP exchange to its handlers of
-// tool calls. A context value would not reach the handlers, because a call in the earlier version of
-// the protocol gets the context of the client's session.
+// exchangeHeader is a header of HTTP requests. With it, the server passes the id of an exchange to the
+// handlers of tool calls. A value in the context would not reach them, because in the earlier version
+// of the protocol, a call gets the context of the client's session.
 const exchangeHeader = "Nod-Visit"
 
 // exchanges contains the HTTP exchanges whose response is not complete.
@@ -38,8 +38,8 @@ func (e *exchanges) remove(id string) {
 	delete(e.open, id)
 }
 
-// find returns the HTTP exchange that contains a tool call. It returns nil if the call did not come
-// over HTTP. If the exchange has ended, find returns an empty exchange whose context has ended.
+// find returns the HTTP exchange of a tool call, or nil if the call did not come over HTTP. If the
+// exchange has ended, find returns an empty exchange whose context has ended.
 func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	if req.Extra == nil || req.Extra.Header == nil {
 		return nil
@@ -54,8 +54,7 @@ func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	return &exchange{ctx: gone, complete: true}
 }
 
-// awaitAnswers waits until the responses of all exchanges with tool calls are complete. It also
-// returns when ctx ends.
+// awaitAnswers waits until all exchanges with tool calls have complete responses, or until ctx ends.
 func (e *exchanges) awaitAnswers(ctx context.Context) {
 	e.mu.Lock()
 	var calls []*exchange
@@ -73,8 +72,8 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// exchange is one HTTP request with its response. Some goroutines write protocol messages to the
-// response, and another writes signs of life (see Options.SignOfLife).
+// exchange is an HTTP request and its response. Several goroutines write to the response: some write
+// messages of the protocol, and one writes signs of life (see Options.SignOfLife).
 type exchange struct {
 	ctx                    context.Context // ends when the client is gone
 	calls                  bool            // the request contains tool calls; false for a stream of notifications
@@ -83,7 +82,7 @@ type exchange struct {
 
 	mu       sync.Mutex
 	w        http.ResponseWriter
-	begun    bool // the response's headers are sent, so comments may follow (see comment)
+	begun    bool // the headers of the response are sent, so that comments may follow; see comment
 	complete bool
 }
 
@@ -99,8 +98,7 @@ func (e *exchange) WriteHeader(status int) {
 	e.w.WriteHeader(status)
 }
 
-// Write writes data, which must be complete messages. Between two writes the exchange may write a
-// comment (see comment).
+// Write writes data, which must be whole messages, because a comment may follow; see comment.
 func (e *exchange) Write(data []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,16 +112,15 @@ func (e *exchange) FlushError() error {
 	return http.NewResponseController(e.w).Flush()
 }
 
-// begin records that the headers of an event stream were sent. From then on, comments may follow (see
-// comment).
+// begin records that comments may be written to the response, because it is an event stream; see comment.
 func (e *exchange) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.begun = true
 }
 
-// comment sends a sign of life: a comment in the event stream, which clients ignore. It does nothing
-// before the start and after the end of the stream.
+// comment writes a sign of life: a comment in the event stream, which clients ignore. It does nothing
+// before the stream has begun and after it has ended.
 func (e *exchange) comment() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -25,8 +25,8 @@ func (goldenNod) Session(context.Context, string) (schemas.Session, error) {
 	return schemas.Session{}, schemas.Errorf(schemas.CodeInternal, "no session is read here")
 }
 
-// TestTranscripts replays the transcripts in testdata. They contain messages of clients with the
-// earlier and the later version of the protocol, and the server's responses.
+// TestTranscripts replays the transcripts in testdata. Each contains the messages of a client and the
+// server's responses, in the earlier or the later version of the protocol.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Files(t, func(t *testing.T, transcript string) {

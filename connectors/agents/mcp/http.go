@@ -19,12 +19,12 @@ import (
 	"github.com/nodbus/nod/internal/loopback"
 )
 
-// HTTPOptions decide which clients may connect over HTTP.
+// HTTPOptions determine which clients may connect over HTTP.
 type HTTPOptions struct {
 	// Token is the bearer token that every request must carry.
 	Token string
-	// Hosts are the host names, without ports, by which clients may reach the server in
-	// addition to localhost and the loopback addresses.
+	// Hosts are names of this machine, without ports, by which clients may reach the server. Clients
+	// may always use localhost and the loopback addresses.
 	Hosts []string
 }
 
@@ -32,21 +32,21 @@ const (
 	// Path is the HTTP path at which the server offers its tools.
 	Path = "/mcp"
 
-	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader is the HTTP
-	// header with the full path of the client's project.
+	// SessionHeader is the HTTP header with the id of a request's nod session. ProjectHeader is the
+	// HTTP header with the full path of the client's project.
 	SessionHeader = "Nod-Session"
 	ProjectHeader = "Nod-Project"
 
-	// statelessSince is the first protocol version without sessions between client and server.
+	// statelessSince is the first version of the protocol in which client and server have no session.
 	statelessSince = "2026-07-28"
 
 	headerWithin  = 10 * time.Second
-	idleFor       = 24 * time.Hour // if a client sends no request for this time, the server ends its session with the client
+	idleFor       = 24 * time.Hour // a session between client and server ends after this time without a request
 	answersWithin = 5 * time.Second
 )
 
-// Listen returns a TCP listener at addr for Serve. It returns an error if other machines can reach
-// addr and hosts is empty.
+// Listen returns a TCP listener at addr, for Serve. It returns an error if other machines can reach
+// addr but hosts is empty.
 func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, error) {
 	var open net.ListenConfig
 	l, err := open.Listen(ctx, "tcp", addr)
@@ -54,14 +54,14 @@ func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, err
 		return nil, fmt.Errorf("listen at %s: %w: give a free address, such as 127.0.0.1:4281", addr, err)
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); len(hosts) == 0 && !(ok && at.IP.IsLoopback()) {
-		_ = l.Close() // an error has no effect, because the listener has accepted no connection
+		_ = l.Close() // the error has no effect, because the listener has accepted no connection
 		return nil, fmt.Errorf("%s can be reached from other machines: listen at 127.0.0.1, or allow the name that they use for this machine with --allow-host", addr)
 	}
 	return l, nil
 }
 
-// Serve serves clients on l until ctx ends. It then stops the server and returns nil, after every call
-// has an answer or was withdrawn. It returns an error if o is invalid or l fails.
+// Serve serves clients on l until ctx ends, and then stops the server. It returns nil when every call
+// has an answer or was withdrawn. It returns an error if o is invalid, or if l fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	handler, err := s.Handler(o)
 	if err != nil {
@@ -79,15 +79,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 	s.Stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 	defer cancel()
-	if server.Shutdown(last) != nil { // fails if a client has not read its response in time
+	if server.Shutdown(last) != nil { // this fails if a client does not read its response in time
 		_ = server.Close()
 	}
 	return nil
 }
 
-// Handler returns a handler that serves all versions of the protocol at Path. The handler refuses
-// requests that a web page could send, and requests without the token. Handler returns an error unless
-// o.Token is one word of at least 16 characters.
+// Handler returns an HTTP handler that serves all versions of the protocol at Path. The handler refuses
+// requests that may come from a web page, and requests without the token. The error means that o.Token
+// is not one word of at least 16 characters.
 func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	if len(o.Token) < 16 || len(strings.Fields(o.Token)) != 1 {
 		return nil, errors.New("the HTTP token must be one word of at least 16 characters: delete its file for a new one")
@@ -95,7 +95,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // authorize checks the host name more strictly
+			DisableLocalhostProtection: true, // authorize checks the host name, and is stricter
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -110,9 +110,9 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	return authorize(o, mux), nil
 }
 
-// authorize passes a request to next only if it has the token and does not come from a web page. A web
-// page's request has a header with the page's origin, or uses a host name that o.Hosts does not
-// contain.
+// authorize returns a handler that passes a request to the handler next only if the request has the
+// token and does not come from a web page. A request of a web page has a header that says so, or names
+// a host that is not in o.Hosts.
 func authorize(o HTTPOptions, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(o.Token))
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
@@ -147,9 +147,9 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// clientHost returns the name of the client's machine, for people. The name of this machine is
-// s.opts.Host. The name of another machine is its address. If a proxy on this machine forwarded the
-// request, the address is unknown and the name is "elsewhere".
+// clientHost returns a name of the client's machine for people. For this machine, it is s.opts.Host.
+// For another machine, it is the address. Behind a proxy on this machine, it is "elsewhere", because
+// the address is unknown.
 func (s *Server) clientHost(r *http.Request) string {
 	switch at := nameOf(r.RemoteAddr); {
 	case !loopback.Is(at):
@@ -160,8 +160,8 @@ func (s *Server) clientHost(r *http.Request) string {
 	return s.opts.Host
 }
 
-// receive serves one HTTP request with next. It registers the request as an exchange, so that the
-// handlers of the request's tool calls can find it.
+// receive serves one HTTP request by the handler next. It registers an exchange for the request, so
+// that the handlers of tool calls can find the exchange.
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
@@ -173,7 +173,7 @@ func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Reque
 		defer every(s.opts.SignOfLife, func(int) { v.comment() })()
 	}
 	r = r.WithContext(ctx)
-	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // Set replaces any value from the client
+	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // Set also removes a value that the client has sent
 	defer s.exchanges.remove(r.Header.Get(exchangeHeader))
 	next.ServeHTTP(v, r)
 }

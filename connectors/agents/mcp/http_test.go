@@ -17,7 +17,7 @@ import (
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// The server refuses requests that a web page could send, and requests without the token.
+// The server refuses requests that may come from a web page, and requests without the token.
 func TestRefusedHTTPRequests(t *testing.T) {
 	t.Parallel()
 	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
@@ -93,7 +93,7 @@ func TestInvalidTokens(t *testing.T) {
 	}
 }
 
-// Without allowed hosts, the server does not listen on an address that other machines can reach.
+// Without HTTPOptions.Hosts, the server does not listen at an address that other machines can reach.
 func TestListeningForOtherMachinesNeedsAllowedHosts(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
@@ -119,9 +119,9 @@ func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// A request over HTTP belongs to the session in the client's header. Without that header, it belongs
-// to the client's session with the server. Without that session, it belongs to Options.Session. The
-// request's project is always the project that the client names, never the directory of the server.
+// A request over HTTP belongs to the nod session in the client's header. If there is no such header, it
+// belongs to the client's session with the server and, if there is none, to Options.Session. The
+// request's project is always the one that the client names, never the server's directory.
 func TestARequestOverHTTPBelongsToTheNamedSession(t *testing.T) {
 	t.Parallel()
 	asked := make(chan schemas.Request, 10)

@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// every calls f at once, and then at intervals of d until the caller calls stop. f gets the number
-// of its call, from 1. stop waits until a running f has returned.
+// every calls the function f at once, and then at intervals of d until the caller calls stop. The
+// argument of f is the number of the call, from 1. stop waits until f has returned.
 func every(d time.Duration, f func(n int)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -28,17 +28,17 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// keepAlive sends signs of life to the client, because a client or proxy may close a connection
-// without data. It sends a sign at once and another after each SignOfLife, until stop is called. If
-// the client asked for progress, a sign of life is a progress notification. Otherwise it is a
-// comment in the event stream over HTTP. Standard output has no comments, so a client there gets
-// signs of life only if it asked for progress.
+// keepAlive sends the client a sign of life at once, and then at intervals of Options.SignOfLife until
+// the caller calls stop. Without them, the client or a proxy may close the connection. If the client
+// asked for progress, a sign of life is a progress notification. Otherwise it is a comment in the event
+// stream. Standard output has no comments, so that keepAlive sends nothing there if the client did not
+// ask for progress.
 func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
 	if c.exchange != nil {
 		c.exchange.begin()
 	}
-	// It is safe to ignore errors: if the client is gone, the context of the call ends.
+	// Errors have no effect, because the context of the call ends if the client is gone.
 	return every(c.server.opts.SignOfLife, func(n int) {
 		switch {
 		case token != nil:

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// decidedAtOnce is how long request_permission waits for a decision without a person, if its caller
-	// does not want to wait.
+	// decidedAtOnce is the time for which request_permission waits for a decision even if its caller
+	// does not want to wait, because nod may decide without a person.
 	decidedAtOnce = time.Second
-	// maxPolled is the largest number of a session's requests whose answers permission_status can return.
+	// maxPolled is the largest number of requests of one session that permission_status knows.
 	maxPolled = 64
 	// maxStatusWait is the longest time for which permission_status waits.
 	maxStatusWait = 60 * time.Second
 )
 
-// polled is a request whose agent does not wait for the answer. The agent asks for the answer with
+// polled is a request of an agent that does not wait for the answer. The agent gets the answer by
 // permission_status.
 type polled struct {
 	session, id string
-	decided     chan struct{} // closed once result is set
+	decided     chan struct{} // closed when result is set
 	result      *mcp.CallToolResult
 }
 
@@ -41,16 +41,16 @@ func (p *polled) isDecided() bool {
 	}
 }
 
-// polling contains the polled requests, oldest first. When the server stops, it withdraws the pending
-// requests and forgets all answers.
+// polling contains the polled requests, the oldest first. When the server stops, it withdraws those
+// that are pending, and forgets all answers.
 type polling struct {
 	mu      sync.Mutex
 	all     []*polled
 	waiting sync.WaitGroup // counts the pending requests
 }
 
-// add adds a request. If the session has maxPolled requests, add removes the oldest decided one. If all of
-// them are pending, add returns an error.
+// add adds a request. If the session already has maxPolled requests, add first removes the oldest of
+// them that is decided. If all of them are pending, add returns an error.
 func (p *polling) add(session, id string) (*polled, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +95,8 @@ func (p *polling) await(ctx context.Context) {
 	}
 }
 
-// askWithoutWaiting sends r and returns its id at once. If nod decides r without a person, it returns the
-// decision.
+// askWithoutWaiting sends r to nod, and returns the decision if nod decides without a person. If not, it
+// returns r's id after decidedAtOnce, and the decision comes later.
 func (c *call) askWithoutWaiting(ctx context.Context, r schemas.Request) *mcp.CallToolResult {
 	one, err := c.server.polling.add(r.SessionID, r.PendingID)
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *call) askWithoutWaiting(ctx context.Context, r schemas.Request) *mcp.Ca
 	return one.resultWithin(ctx, decidedAtOnce)
 }
 
-// decideLater waits for the decision about r, until life, the server's context with the trace of the
-// call, ends. It then withdraws r.
+// decideLater waits for the decision about r. When the context life ends, it withdraws r. life is the
+// server's context with the trace of the call.
 func (s *Server) decideLater(life context.Context, one *polled, r schemas.Request) {
 	defer s.polling.waiting.Done()
 	one.result = failed(errors.New("nod failed on this request and refused it"))
@@ -127,8 +127,8 @@ func (s *Server) decideLater(life context.Context, one *polled, r schemas.Reques
 	}
 }
 
-// resultWithin returns the result of the request. If the request is not decided within the duration wait,
-// the result says that the request is pending.
+// resultWithin returns the result of the request. If there is no decision after the duration wait, the
+// result says that the request is pending.
 func (p *polled) resultWithin(ctx context.Context, wait time.Duration) *mcp.CallToolResult {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -156,7 +156,7 @@ func decisionResult(r *schemas.Request, d *schemas.Decision) *mcp.CallToolResult
 	return result
 }
 
-// permissionStatus returns the answer to a request that this session made without waiting.
+// permissionStatus returns the answer to an earlier request of this session whose agent did not wait.
 func (c *call) permissionStatus(ctx context.Context) *mcp.CallToolResult {
 	var args struct {
 		ID   string  `json:"request_id"`

@@ -15,7 +15,7 @@ import (
 
 var requestID = regexp.MustCompile(`request_id (\S+) for the answer`)
 
-// An agent can ask for a permission without waiting, and poll for the answer.
+// An agent can ask for a permission without waiting, and get the answer later.
 func TestAPermissionIsAskedForWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, w way) {
@@ -57,7 +57,7 @@ func TestAPermissionIsAskedForWithoutWaiting(t *testing.T) {
 		}
 		said, isError := calls(t, c, "request_permission", `{"permission":"@network","reason":"r","wait":false}`)
 		assert.False(t, isError)
-		if found := requestID.FindStringSubmatch(said); found != nil { // under load even a decision without a person takes more than a second
+		if found := requestID.FindStringSubmatch(said); found != nil { // on a busy machine, even a decision without a person takes more than a second
 			said, _ = calls(t, c, "permission_status", `{"request_id":"`+found[1]+`","wait_seconds":60}`)
 		}
 		assert.Equal(t, "Permission already granted for network access.", said, "no person is asked")
@@ -75,8 +75,8 @@ func TestAPermissionIsAskedForWithoutWaiting(t *testing.T) {
 	})
 }
 
-// A session cannot read the answer to another session's request. When the server stops, it
-// withdraws the requests whose agents do not wait.
+// A session cannot read the answer to a request of another session. When the server stops, it also
+// withdraws the requests of agents that do not wait.
 func TestAPolledRequestBelongsToItsSession(t *testing.T) {
 	t.Parallel()
 	client := nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} })

@@ -1,6 +1,6 @@
 // Package mcp connects agents that speak the Model Context Protocol, over standard input and output or
-// streamable HTTP. In the earlier versions of the protocol, client and server have a session. In the later
-// versions they have none. The package has five tools: request_permission, permission_status,
+// streamable HTTP. Client and server have a session in the earlier versions of the protocol, and none in
+// the later versions. The package has five tools: request_permission, permission_status,
 // grant_permission, list_permissions, and approve, for Claude Code's option --permission-prompt-tool.
 package mcp
 
@@ -20,53 +20,54 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the server needs. If nod refuses a call, the error is a *schemas.Error.
-// If nod is not running, a method returns an error, but a later call may succeed.
+// Nod is the interface to nod that the server needs. If nod refuses a call, the error is a
+// *schemas.Error. A method returns an error while nod is not running, but may succeed later.
 type Nod interface {
 	agents.Asker
-	// Share grants permissions of the session s.SessionID to another session, and returns the grant.
-	// The id of the other session is s.AgentID.
+	// Share grants another session a permission of the session s.SessionID, and returns the grant.
+	// s.AgentID is the id of the other session.
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
-	// Session returns a session's permissions and every grant that applies to it.
+	// Session returns the permissions of a session, and every grant that applies to it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
-	// Notices calls the function heard for each notice of a session, one after another, until ctx ends.
+	// Notices calls the function heard for each notice of a session until ctx ends. The calls come one
+	// after another.
 	Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error
 }
 
 // Options configure a server.
 type Options struct {
-	// Session is the nod session of clients that send no SessionHeader and have no session with the
-	// server. If it is empty, New makes a random id.
+	// Session is the nod session of a client that sends no SessionHeader and has no session with the
+	// server. If it is empty, New chooses a random id.
 	Session string
 	// Host and User are the names of the client's machine and user, for people. Project is the full
 	// path of the client's project. An empty value means unknown.
 	Host, User, Project string
-	// InProject is true if the client runs every tool in its project's directory. If it is false, the
-	// directory of a call is unknown, because the protocol does not contain it. Rules that depend on
-	// the directory then do not apply.
+	// InProject is true if the client runs every tool in the project's directory. The protocol does not
+	// say in which directory a call runs. If InProject is false, rules that depend on the directory
+	// therefore do not apply.
 	InProject bool
 	// Contain is schemas.ContainPossible if this machine can run calls in Project contained. Otherwise
-	// Contain is the reason why not, or empty if the reason is unknown. It has an effect only on the tool
-	// approve, and only with InProject.
+	// it is the reason why not, or empty if the reason is unknown. It matters only to the tool approve,
+	// and only with InProject.
 	Contain string
-	// Nod is the nod program that a call starts to run contained. If its Path is empty, no call
-	// runs contained.
+	// Nod is the nod program by which a call runs contained. If its Path is empty, no call runs contained.
 	Nod schemas.NodProgram
-	// Version is nod's version, which the server sends to clients.
+	// Version is nod's version. The server tells it to clients.
 	Version string
 	// Waits records that this process waits for a decision.
 	Waits agents.Waits
 	// SignOfLife is the interval at which the server sends data to a client whose call waits for a
-	// decision; 0 means 20 s. Some clients give up a call after a minute without data.
+	// decision; 0 means 20 s. The data are necessary because some clients give up a call after a minute
+	// without data.
 	SignOfLife time.Duration
-	// Log gets failures of the server, never the content of a request. nil discards them.
+	// Log is the log of failures, without the content of requests. nil discards it.
 	Log *slog.Logger
 }
 
 const (
 	signOfLife     = 20 * time.Second
 	withdrawWithin = 5 * time.Second
-	// readWithin is the time limit of calls that do not wait for a person.
+	// readWithin is the time limit of a call that does not wait for a person.
 	readWithin = 15 * time.Second
 )
 
@@ -82,15 +83,15 @@ type Server struct {
 	mcp       *mcp.Server
 	exchanges exchanges
 	polling   polling
-	logging   sync.Map // the mcp.LoggingLevel for which a client has asked, by its *mcp.ServerSession
+	logging   sync.Map // the mcp.LoggingLevel that a client has set, by its *mcp.ServerSession
 
-	life    context.Context // the parent of each call's context; ends when the server stops
+	life    context.Context // the parent of all contexts of calls; ends when the server stops
 	end     context.CancelCauseFunc
-	news    context.Context // ends when the last calls have answers, and then each HTTP stream of notifications ends
+	news    context.Context // ends after the last answers, and ends the HTTP streams of notifications
 	endNews context.CancelFunc
 }
 
-// New returns a server that sends its requests to nod. The caller must call Stop at the end.
+// New returns a server that sends its requests to nod. The caller must call Stop in the end.
 func New(nod Nod, o Options) *Server {
 	if o.Session == "" {
 		o.Session = "mcp-" + agents.NewID()
@@ -112,8 +113,8 @@ func New(nod Nod, o Options) *Server {
 	return s
 }
 
-// Stop ends every call. It withdraws the call's request and answers the call with a denial. Over HTTP, Stop
-// returns when the answers are written, or after 10 s if a client does not read its answers.
+// Stop ends every call: it withdraws the call's request, and answers the call with a denial. Over HTTP,
+// Stop waits until the answers are written, but for at most 10 s.
 func (s *Server) Stop() {
 	s.end(errStopped)
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin+answersWithin)
@@ -123,9 +124,9 @@ func (s *Server) Stop() {
 	s.endNews()
 }
 
-// ServeStdio serves one client, which writes to in and reads from out, until in or ctx ends. When ctx
-// ends, it stops the server. When it returns, every call has an answer or was withdrawn. It returns an
-// error if the input is not a message of the protocol.
+// ServeStdio serves one client, which writes to in and reads from out, until in or ctx ends. If ctx
+// ends, ServeStdio stops the server. When it returns, every call has an answer or was withdrawn. It
+// returns an error if the input is no message of the protocol.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	session, err := s.mcp.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: in, Writer: out}, nil)
 	if err != nil {
@@ -159,7 +160,7 @@ type call struct {
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID("mcp session " + id) // the two ids must differ, because people see nod's session id, and could join the client's session with the protocol's id
+		c.session = agents.ID("mcp session " + id) // the ids must differ, because nod's session id is shown to people, and whoever knows the protocol's id can join the client's session
 	}
 	if c.exchange != nil && c.exchange.session != "" {
 		c.session = agents.ID(c.exchange.session)
@@ -167,8 +168,8 @@ func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	return c
 }
 
-// untilGone returns a context that ends when the client no longer waits or when the server stops.
-// After a stop, the cause is errStopped.
+// untilGone returns a context that ends when the client no longer waits, or when the server stops. In
+// the second case, the cause is errStopped.
 func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(c.server.life, func() { cancel(errStopped) })}
@@ -183,8 +184,8 @@ func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// request returns the fields that are the same in all requests of this call: session, agent, machine,
-// user and project.
+// request returns a request with the fields that all requests of this call share: session, agent,
+// machine, user and project.
 func (c *call) request() schemas.Request {
 	o := c.server.opts
 	r := schemas.Request{
@@ -205,8 +206,8 @@ func (c *call) request() schemas.Request {
 	return r
 }
 
-// ask sends r to nod and returns the decision. While ask waits, it sends signs of life to the client. It
-// changes r.PendingID if r was withdrawn when an earlier process ended; see agents.AskAnew.
+// ask sends r to nod, and returns the decision. While it waits, it sends signs of life to the client. If
+// an earlier process withdrew r when it ended, ask sends r with a new r.PendingID; see agents.AskAnew.
 func (c *call) ask(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	ctx, done := c.untilGone(ctx)
 	defer done()
@@ -219,8 +220,8 @@ func (c *call) ask(ctx context.Context, r *schemas.Request) (d schemas.Decision,
 	return d, err
 }
 
-// ask sends r to nod and returns the decision. If no decision comes, it withdraws r unless r cannot be
-// pending.
+// ask sends r to nod, and returns the decision. If it gets no decision, it withdraws r, except if nod
+// has certainly not stored r.
 func (s *Server) ask(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	defer s.opts.Waits.Register(r, func(err error) {
 		s.opts.Log.Warn("mcp: if this program is killed, a request stays open until its deadline", "id", r.PendingID, "error", err)
@@ -236,7 +237,8 @@ func (s *Server) ask(ctx context.Context, r *schemas.Request) (d schemas.Decisio
 	return d, err
 }
 
-// withdraw withdraws r with ctx's cause as the reason. It works even if ctx has ended.
+// withdraw withdraws r. The reason says whether the server stops or the client is gone. withdraw also
+// works if ctx has ended.
 func (s *Server) withdraw(ctx context.Context, r *schemas.Request) {
 	reason := errGone.Error()
 	if errors.Is(context.Cause(ctx), errStopped) {

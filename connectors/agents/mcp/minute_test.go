@@ -17,13 +17,13 @@ import (
 
 var minute = flag.Bool("minute", false, "run the test that waits for more than a minute")
 
-// overAMinute is the time until the approver answers. Some clients give up earlier if they get no
-// data.
+// overAMinute is the time after which the approver answers. Some clients give up before that if they
+// get no data.
 const overAMinute = 65 * time.Second
 
-// With the default options, an answer after more than a minute reaches the client, over each transport
-// and with each version of the protocol. The HTTP clients in this test give up after a minute without
-// data.
+// With the default options, the client gets an answer that comes after more than a minute, over each
+// transport and with each version of the protocol. The HTTP clients in this test give up after a minute
+// without data.
 func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	if !*minute {
 		t.Skip("it takes more than a minute of real time: -minute runs it, as .ci/run does")
@@ -32,7 +32,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	late := make(chan struct{})
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { <-late; return nodtest.Allow() }))
 	answers := sync.OnceFunc(func() { close(late) })
-	t.Cleanup(answers) // nod cannot stop while its approver waits for late
+	t.Cleanup(answers) // nod cannot stop while its approver waits for the channel late
 	type ended struct {
 		way    way
 		result *sdk.CallToolResult

@@ -11,19 +11,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// capabilities returns what the server offers its clients.
+// capabilities returns the features that the server announces to its clients.
 func capabilities() *mcp.ServerCapabilities {
 	return &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Logging: &mcp.LoggingCapabilities{}}
 }
 
-// noteLogLevels records which log messages the client of a session asks for, in the earlier protocol.
+// noteLogLevels records the level of log messages that a client sets for its session, in the earlier
+// version of the protocol.
 func (s *Server) noteLogLevels(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		session, _ := req.GetSession().(*mcp.ServerSession)
 		if set, ok := req.GetParams().(*mcp.SetLoggingLevelParams); ok && session != nil {
 			if _, known := s.logging.Swap(session, set.Level); !known {
 				go func() {
-					_ = session.Wait() // an error means that the client is gone, which also ends the session
+					_ = session.Wait() // the error does not matter: it means that the client is gone, which also ends the session
 					s.logging.Delete(session)
 				}()
 			}
@@ -32,8 +33,8 @@ func (s *Server) noteLogLevels(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// wantsLogs reports whether the client asks for all log messages of the server. In the later protocol,
-// each call contains the level of the messages.
+// wantsLogs reports whether the client wants all log messages of the server. In the later version of
+// the protocol, each call contains the level.
 func (c *call) wantsLogs() bool {
 	level, _ := c.server.logging.Load(c.Session)
 	name, _ := level.(mcp.LoggingLevel)
@@ -43,9 +44,9 @@ func (c *call) wantsLogs() bool {
 	return name == "debug" || name == "info"
 }
 
-// tellNotices sends the notices of the call's session to the client, as log messages, until ctx ends. If
-// the client does not ask for log messages, nod keeps the notices. The client gets the notice that a
-// question is shown only if it is about the request id.
+// tellNotices sends the notices of the call's session to the client until ctx ends. They are log
+// messages of the protocol. If the client wants no log messages, nod keeps the notices. The client gets
+// the notice that a question is shown only if the question is the request with this id.
 func (c *call) tellNotices(ctx context.Context, id string) {
 	if !c.wantsLogs() {
 		return
@@ -58,7 +59,7 @@ func (c *call) tellNotices(ctx context.Context, id string) {
 		if n.Kind == schemas.NoticeUndeliverable || n.Kind == schemas.NoticeGate {
 			level = "warning"
 		}
-		ctx := context.WithoutCancel(ctx)                                                                              // ctx may have ended, but nod has forgotten this notice
+		ctx := context.WithoutCancel(ctx)                                                                              // send this notice even if ctx has ended, because nod has forgotten it
 		_ = c.Session.Log(ctx, &mcp.LoggingMessageParams{Logger: "nod", Level: level, Data: agents.DescribeNotice(n)}) // fails if the client is gone
 	})
 	if err != nil && ctx.Err() == nil {

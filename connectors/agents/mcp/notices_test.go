@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a client has asked for log messages, it gets the notices of the session whose call waits, over
-// every transport. It gets the notices that nod has kept, and those that come while the call waits.
+// A client that wants log messages gets the notices of a session while a call of this session waits,
+// over every transport. It gets the notices that nod has kept, and those that are new.
 func TestNoticesAreLogMessages(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, w way) {

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// parseArguments parses arguments that an agent wrote. It returns an error for an unknown argument,
-// because the agent may have meant this argument as a condition.
+// parseArguments parses arguments that an agent wrote. An unknown argument is an error, because the
+// agent may have meant it as a restriction.
 func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -61,8 +61,8 @@ func (w *permissionArgs) parse(raw json.RawMessage) error {
 	return nil
 }
 
-// requestPermission asks nod whether a session may have some permissions. nod may ask a person. A
-// denial is a normal result. A timeout and a refused request are results that are marked as errors.
+// requestPermission asks nod for permissions of a session. nod may ask a person. A denial is a normal
+// result. If the request times out or nod refuses it, the result is marked as an error.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	var args permissionArgs
 	if err := args.parse(c.Params.Arguments); err != nil {
@@ -71,7 +71,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
 	r.Reason, r.ActionType, r.ActionDetails = args.Reason, schemas.ActionOther, json.RawMessage("{}")
-	r.Permissions = args.Permissions // nod checks for missing fields and returns the error
+	r.Permissions = args.Permissions // nod checks whether fields are missing
 	if args.Agent != "" {
 		details, err := schemas.Encode(map[string]string{"agent_id": args.Agent})
 		if err != nil {
@@ -92,7 +92,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	return decisionResult(&r, &d)
 }
 
-// grantPermission shares a permission of this session with another session.
+// grantPermission grants another session a permission of this session.
 func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
 	var args struct {
 		Agent      string `json:"agentId"`
@@ -130,8 +130,8 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// withReadTimeout returns a context for a call that does not wait for a person. It ends after
-// readWithin, when the client no longer waits, or when the server stops.
+// withReadTimeout returns the context of a call that does not wait for a person. The context ends after
+// readWithin, when the client is gone, or when the server stops.
 func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
@@ -140,8 +140,7 @@ func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.Ca
 
 type permissionList struct {
 	Session string `json:"session_id"`
-	// If Managed is true, the session may use only those files and hosts that Permissions and Granted
-	// allow.
+	// If Managed is true, the session may use only the files and hosts in Permissions and Granted.
 	Managed     bool     `json:"managed"`
 	Permissions []string `json:"permissions"` // permission tags, such as @network
 	Granted     []grant  `json:"granted"`     // further permissions from grants
@@ -174,7 +173,7 @@ func permissionsOf(session string, s *schemas.Session) permissionList {
 	return h
 }
 
-// String returns the list as text for an agent.
+// String returns the permissions as text for an agent.
 func (h permissionList) String() string {
 	lines := []string{"This session (" + h.Session + ") is not limited to a set of permissions: nod's rules decide about each call."}
 	if h.Managed {

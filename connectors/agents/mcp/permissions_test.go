@@ -28,7 +28,7 @@ func byReason(p schemas.Prompt) nodtest.Answer {
 	return nodtest.Answer{}
 }
 
-// The tools return these texts when a session requests, lists and shares permissions.
+// An agent that requests, lists and shares permissions gets exactly these texts.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {
@@ -126,8 +126,8 @@ func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 	}
 }
 
-// The request has the timeout that the agent sets, in seconds. If the agent sets none, the timeout
-// is 0, which means nod's default. If the request times out, the tool's result is an error.
+// The request has the timeout that the agent wants, in seconds. Without a wish, it is 0, which means
+// nod's default. If the request times out, the tool's result is an error.
 func TestAPermissionRequestTimesOutWithAnError(t *testing.T) {
 	t.Parallel()
 	asked := make(chan schemas.Request, 10)
@@ -148,7 +148,7 @@ func TestAPermissionRequestTimesOutWithAnError(t *testing.T) {
 	}
 }
 
-// grantingNod is a fake nod that returns the same session for every id.
+// grantingNod is a fake nod with one session, which it returns for every id.
 type grantingNod struct {
 	*fakeNod
 	session schemas.Session

@@ -10,15 +10,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tools with which Claude Code asks its user a question. An allow of a call of such a tool would
-// not answer the question.
+// The tools with which Claude Code asks its user a question. To allow such a call is not enough,
+// because the question needs an answer.
 const (
 	askUserQuestion = "AskUserQuestion"
 	exitPlanMode    = "ExitPlanMode"
 )
 
-// leaveIt is the name of the option that gives no answer. If a person chooses that option without a
-// text, leaveIt is also the decision's message.
+// leaveIt is the name of the option that gives no answer. It is also the decision's message if a person
+// chooses this option and writes nothing.
 const leaveIt = "Leave it unanswered"
 
 // cannotShow returns the denial of a question that nod cannot show to a person.
@@ -26,9 +26,9 @@ func cannotShow(tool string) *mcp.CallToolResult {
 	return deny(tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
 }
 
-// question asks a person the questions of a tool call, one after another. It allows the call with the
-// answers in the call's input. If one question stays unanswered, it denies the call, because approve
-// can only allow or deny.
+// question asks people the questions of a tool call, one after another. It allows the call, with the
+// answers in the call's input. If one question has no answer, it denies the call, because the tool
+// approve can only allow or deny.
 func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	questions := agents.Questions(use.input)
 	if questions == nil {
@@ -61,7 +61,7 @@ func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// plan asks a person to approve the plan of a tool call. It denies a plan that stays unanswered.
+// plan asks people to approve the plan of a tool call. Without an answer, it denies the call.
 func (c *call) plan(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	r, _, err := c.toolRequest(use)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *call) plan(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	}
 }
 
-// unanswered returns the text that tells the agent that a question has no answer. It contains the
+// unanswered returns the text that tells the agent that nobody answered a question. It contains a
 // person's message, if there is one.
 func unanswered(d schemas.Decision) string {
 	if d.By.Kind == schemas.ByHuman && d.Message != "" && d.Message != leaveIt {

@@ -15,7 +15,7 @@ import (
 
 const which = `{"n":1.0,"questions":[{"question":"Which?","header":"Database","options":[{"label":"Postgres","description":"big"},{"label":"SQLite"}]}]}`
 
-// nod shows a person the agent's question, and the agent gets the answer in the tool's input.
+// A person answers the agent's question, and the tool's input for the agent contains the answer.
 func TestAQuestionIsAnswered(t *testing.T) {
 	t.Parallel()
 	says := make(chan nodtest.Answer, 1)
@@ -44,7 +44,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	})
 }
 
-// The tool approve denies a call with questions if a person has not answered all of them.
+// The tool approve denies a call with several questions unless all of them have an answer.
 func TestApproveDeniesQuestionsWithoutAllAnswers(t *testing.T) {
 	t.Parallel()
 	const two = `{"questions":[{"question":"Which?","options":[{"label":"x"}]},{"question":"How?","multiSelect":true}]}`

@@ -32,7 +32,7 @@ const (
 	session = "s1"
 )
 
-// way is a combination of transport and protocol version.
+// way is a transport together with a version of the protocol.
 type way struct {
 	name, version string
 	http          bool
@@ -54,8 +54,8 @@ func everyWay(t *testing.T, f func(*testing.T, way)) {
 	}
 }
 
-// realNod is a client of a running nod, as cmd/nod uses it. It also sends each request and each
-// withdrawal to a channel of the test.
+// realNod is the interface to a running nod that cmd/nod uses. It also tells the test of each request
+// and each withdrawal.
 type realNod struct {
 	*nod.Client
 	asked     chan schemas.Request
@@ -111,7 +111,7 @@ func serve(t *testing.T, n mcp.Nod, o mcp.Options) *mcp.Server {
 	return s
 }
 
-// web serves s over HTTP on a free port until the test ends.
+// web serves s over HTTP at a free port until the test ends.
 func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	handler, err := s.Handler(mcp.HTTPOptions{Token: token})
 	require.NoError(t, err)
@@ -120,8 +120,7 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	return server
 }
 
-// bearer adds the token and the HTTP headers in its field header to each request, as a client's
-// configuration would.
+// bearer adds the token, and the HTTP headers in its field header, to each request of a client.
 type bearer struct {
 	header http.Header
 	next   http.RoundTripper
@@ -168,8 +167,7 @@ func connect(t *testing.T, transport sdk.Transport, version string, o *sdk.Clien
 	return c
 }
 
-// calls calls a tool. It returns the text of the result, and reports whether the result is marked as
-// an error.
+// calls calls a tool. It returns the text of the result, and whether the result is marked as an error.
 func calls(t *testing.T, c *sdk.ClientSession, tool, arguments string) (string, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -191,8 +189,8 @@ func said(t *testing.T, result *sdk.CallToolResult) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// progress stores the progress notifications that a client gets. For each notification it also sends
-// an element to the channel more.
+// progress stores the progress notifications of a client. For each of them, it sends an element to the
+// channel more.
 type progress struct {
 	mu   sync.Mutex
 	seen []*sdk.ProgressNotificationParams

@@ -24,9 +24,8 @@ const approveSchema = `{
 	}
 }`
 
-// requestSchema requires neither permission nor permissions, although a request needs one of these
-// fields. To require one of two fields, a schema needs an anyOf at the top level, and some model
-// providers reject a tool with such a schema.
+// requestSchema does not say that a request needs one of the fields permission and permissions. A
+// schema can say so only by an anyOf at its top level, and some model providers reject such a schema.
 const requestSchema = `{
 	"type": "object",
 	"required": ["reason"],
@@ -65,8 +64,8 @@ const grantSchema = `{
 
 const listSchema = `{"type": "object", "additionalProperties": false, "properties": {}}`
 
-// addTools registers the five tools. Each tool parses and checks its arguments itself, so that no byte
-// of an input changes. Only clients use the tools' schemas.
+// addTools registers the five tools. The schemas are for clients only: each tool checks its arguments
+// itself, so that no byte of an input changes.
 func (s *Server) addTools() {
 	failedHere := func(why string) *mcp.CallToolResult { return failed(errors.New(why)) }
 	s.add("approve", approveSchema,
@@ -86,8 +85,8 @@ func (s *Server) addTools() {
 		(*call).listPermissions, failedHere)
 }
 
-// add registers one tool. The function run handles the tool's calls. If run panics, the tool
-// returns the result of refuse.
+// add registers one tool. The function run handles a call of the tool. If run panics, the function
+// refuse makes the result.
 func (s *Server) add(name, schema, description string, run func(*call, context.Context) *mcp.CallToolResult, refuse func(why string) *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
@@ -101,7 +100,8 @@ func (s *Server) add(name, schema, description string, run func(*call, context.C
 	})
 }
 
-// traced returns a context in which requests belong to the trace that a call's _meta names.
+// traced returns a context with the trace that the _meta of a call names. Requests with this context
+// belong to the trace.
 func traced(ctx context.Context, meta mcp.Meta) context.Context {
 	parent, _ := meta[traces.ParentField].(string)
 	state, _ := meta[traces.StateField].(string)
@@ -112,14 +112,14 @@ func text(words string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: words}}}
 }
 
-// failed returns the text of err as a tool's result, marked as an error.
+// failed returns a tool's result with the text of err, marked as an error.
 func failed(err error) *mcp.CallToolResult {
 	result := text(errorText(err))
 	result.IsError = true
 	return result
 }
 
-// errorText returns the text of err for an agent. If nod refused the request, it is the text of
+// errorText returns a text about err for an agent. If nod refused the request, the text is that of
 // agents.DescribeError.
 func errorText(err error) string {
 	var refused *schemas.Error

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// tracedNod is a client of a running nod that notes the trace of each request.
+// tracedNod is the interface to a running nod. It notes the trace of each request.
 type tracedNod struct {
 	*realNod
 	traces chan trace.SpanContext

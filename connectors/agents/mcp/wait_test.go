@@ -27,7 +27,7 @@ func transport() *http.Transport { return &http.Transport{} }
 
 func silent(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} }
 
-// If a client cancels a call, the server withdraws the call's request, over every transport.
+// If a client cancels a call, the server withdraws the call's request. This is so over every transport.
 func TestCancellationWithdraws(t *testing.T) {
 	t.Parallel()
 	client := nodtest.Start(t, silent)
@@ -59,7 +59,7 @@ func TestCancellationWithdraws(t *testing.T) {
 }
 
 // If a client is killed, its connection ends without a cancellation. The server then withdraws the
-// request of the client's call.
+// request of its call.
 func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	t.Parallel()
 	client := nodtest.Start(t, silent)
@@ -89,10 +89,10 @@ func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	})
 }
 
-// wires are the connections of an HTTP client. A read fails after the time idle without data.
+// wires contains the connections of an HTTP client. A read fails after the time idle without data.
 type wires struct {
 	idle  time.Duration
-	reads atomic.Int64 // the number of reads with data
+	reads atomic.Int64 // how many reads returned data
 	cut   atomic.Bool
 	open  []net.Conn
 	lock  chan struct{}
@@ -140,9 +140,9 @@ func (c idleConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The server's signs of life, every 20 s, keep a call open although its client gives up after a minute
-// without data. In this test, the client gives up after 3 s and the server sends a sign every 0.3 s,
-// so that a slow machine may delay some signs. This command uses the real times:
+// The server's signs of life keep a call open although the client gives up after a minute without data.
+// In this test, the client gives up after 3 s, and the server sends a sign every 0.3 s. A slow machine
+// may therefore delay several signs. This command uses the real times, a minute and 20 s:
 //
 //	go test ./connectors/agents/mcp -run TestProgressKeeps -mcp.realtime
 func TestProgressKeepsALongWaitAlive(t *testing.T) {
@@ -213,8 +213,8 @@ func TestProgressKeepsALongWaitAlive(t *testing.T) {
 	})
 }
 
-// Over standard input and output, the server sends the first sign of life at once, and none after the
-// answer.
+// Over standard input and output, the server sends the first sign of life at once, and none after it
+// has answered.
 func TestProgressOverStdio(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -235,7 +235,7 @@ func TestProgressOverStdio(t *testing.T) {
 	}
 }
 
-// When the server stops, it answers every call with a denial and withdraws the call's request.
+// When the server stops, it withdraws the request of every call and answers the call with a denial.
 func TestStoppingAnswersAndWithdraws(t *testing.T) {
 	t.Parallel()
 	client := nodtest.Start(t, silent)
@@ -254,7 +254,7 @@ func TestStoppingAnswersAndWithdraws(t *testing.T) {
 	})
 }
 
-// answerOf calls the tool approve. It returns the text of the result or of the error.
+// answerOf calls the tool approve. It returns the text of the result, or of the error.
 func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 	result, err := c.CallTool(ctx, callOf("approve", use("Deploy", `{}`, "")))
 	if err != nil {
@@ -263,7 +263,7 @@ func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// When its context ends, Serve answers its clients' calls, withdraws their requests, and returns.
+// When the context of Serve ends, Serve answers all calls, withdraws their requests, and returns.
 func TestServeEndsWhenItIsStopped(t *testing.T) {
 	t.Parallel()
 	n := watch(nodtest.Start(t, silent))

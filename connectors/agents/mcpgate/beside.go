@@ -12,12 +12,12 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// besideField is the field in a request's details for the parameters of a tools/call beside its arguments.
-// People see these parameters, and an allow of the call covers exactly these parameters.
+// besideField is a field in the details of a request. It contains the parameters of a tools/call other
+// than the arguments. People see these parameters, and an allow counts only for exactly these.
 const besideField = "beside the arguments"
 
-// plainMeta are the fields of _meta that only identify the call, its client or its trace. People do not see
-// them, unless a value is longer than maxPlain, in bytes.
+// plainMeta are the fields of _meta that only identify the call, its client or its trace. People do not
+// see such a field, unless its value has more than maxPlain bytes.
 var plainMeta = map[string]bool{
 	"progressToken": true, "claudecode/toolUseId": true, "traceparent": true, "tracestate": true,
 	"io.modelcontextprotocol/protocolVersion": true, "io.modelcontextprotocol/clientInfo": true,
@@ -26,8 +26,8 @@ var plainMeta = map[string]bool{
 
 const maxPlain = 1024
 
-// beside returns the parameters of the call that people must see beside its arguments, or nil if there are
-// none.
+// beside returns the parameters of the call, other than its arguments, that people must see. It returns
+// nil if there are none.
 func (c *call) beside() (json.RawMessage, error) {
 	shown := map[string]json.RawMessage{}
 	for _, name := range []string{"task", "inputResponses", "requestState"} {
@@ -81,8 +81,8 @@ func (c *call) details() (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// edited returns the arguments for the server from the details that a person edited. It returns an error if
-// the person changed the parameters beside the arguments.
+// edited returns the arguments for the server from the details that a person edited. It returns an error
+// if the person changed besideField.
 func (c *call) edited(details json.RawMessage) (json.RawMessage, error) {
 	beside, err := c.beside()
 	if err != nil {
@@ -110,11 +110,11 @@ func sameValue(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// maxWords is the largest length, in characters, of the server's words in a prompt.
+// maxWords is the largest length, in characters, of the text from the server in a prompt.
 const maxWords = 200
 
-// wordsOf returns the text of a request that the server itself makes to the client, cut to maxWords. The
-// text is the message of an elicitation, or the last text for the client's model.
+// wordsOf returns the text of a request that the server makes to the client, cut to maxWords. For an
+// elicitation, it is the message to the user. Otherwise it is the last text for the client's model.
 func wordsOf(params json.RawMessage) string {
 	var p struct {
 		Message  string `json:"message"`

@@ -15,23 +15,23 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// call is a tools/call without a decision. It gets only one answer, because a goroutine must remove the call
-// from gate.open before it answers the call or sends it to the server.
+// call is a tools/call that is not decided yet. It gets only one answer, because only the goroutine that
+// removes it from gate.open may answer it or send it to the server.
 type call struct {
 	id       json.RawMessage
 	key      string
 	tool     string
 	params   map[string]json.RawMessage
-	progress json.RawMessage // the client's progress token; nil if the client wants no notifications
+	progress json.RawMessage // the client's progress token; nil if the client did not ask for progress
 	ctx      context.Context
 	stop     context.CancelCauseFunc
 }
 
-// callFields are the parameters of tools/call in all versions of the protocol. The gate refuses a call with
-// other parameters, because people would not see them.
+// callFields are the parameters of tools/call in all versions of the protocol. The gate refuses a call
+// with any other parameter, because people would not see it.
 var callFields = []string{"name", "arguments", "_meta", "task", "inputResponses", "requestState"}
 
-// readCall reads the parameters of a tools/call. Its errors are for the client.
+// readCall parses the parameters of a tools/call. The client gets its error.
 func readCall(m message) (*call, error) {
 	fields, err := members(m.params, callFields...)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *call) arguments() json.RawMessage {
 	return json.RawMessage("{}")
 }
 
-// line returns the message for the server, with the arguments that were allowed.
+// line returns the line for the server, with the allowed arguments.
 func (c *call) line(allowed json.RawMessage) ([]byte, error) {
 	if _, there := c.params["arguments"]; there || string(allowed) != "{}" {
 		c.params["arguments"] = allowed
@@ -72,8 +72,8 @@ func (c *call) line(allowed json.RawMessage) ([]byte, error) {
 	return oneLine(line), err
 }
 
-// judge starts to ask nod about a call. It drops a call without an id, because the protocol has no response
-// to such a message, and nod could not refuse the call.
+// judge starts to ask nod about a call. It drops a call without an id, because the protocol has no
+// response to such a call with which the gate could refuse it.
 func (g *gate) judge(m message) {
 	if m.key == "" {
 		g.opts.Log.Warn("mcp gate: a tools/call without an id was dropped")
@@ -106,7 +106,7 @@ func (g *gate) run(c *call) {
 	}()
 	stopProgress := g.keepAlive(c)
 	arguments, denied := g.decide(c)
-	stopProgress() // stop first, because no progress notification may follow the response
+	stopProgress() // before the response, because no progress notification may follow it
 	if denied != "" {
 		g.deny(c, denied)
 		return
@@ -123,9 +123,9 @@ func (g *gate) run(c *call) {
 	}
 }
 
-// take removes a call from the open calls and returns true. Only the caller that gets true may answer the
-// call, or send it to the server. take returns false if the call is over. If toServer is true, the gate then
-// accepts the server's response to the call.
+// take removes a call from the open calls and returns true. Only the caller that gets true may answer
+// the call or send it to the server. take returns false if the call is over. With toServer, the gate
+// accepts the server's response to the call from now on.
 func (g *gate) take(c *call, toServer bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -173,8 +173,8 @@ func (g *gate) decide(c *call) (arguments json.RawMessage, denied string) {
 	return arguments, ""
 }
 
-// acceptChange asks a person about a tool whose definition has changed since nod last allowed a call of the
-// tool. No rule answers this question. acceptChange returns the reason for a denial, or "".
+// acceptChange asks a person whether to accept a tool whose definition differs from the one with which
+// nod last allowed a call. No rule can answer this. The result is the reason of a denial, or "".
 func (g *gate) acceptChange(c *call) (denied string) {
 	_, _, change, changed := g.tools.find(c.tool)
 	if !changed {
@@ -198,7 +198,7 @@ func (g *gate) acceptChange(c *call) (denied string) {
 	if err == nil && agents.Allows(r, d) && d.By.Kind == schemas.ByHuman && d.OptionID == "accept" {
 		err = g.tools.accept(c.tool, change)
 		if err == nil {
-			return g.acceptChange(c) // check again, because the tool may have changed while the person decided
+			return g.acceptChange(c) // once more, because the tool may have changed while the person decided
 		}
 	}
 	why := "The tool has changed since it was last allowed, and the change was not accepted."
@@ -208,17 +208,16 @@ func (g *gate) acceptChange(c *call) (denied string) {
 	return why + " " + agents.DescribeDecision(&r, &d).Text
 }
 
-// timeoutWords occur in the reason that a client gives if its own time limit ended the call. After any other
-// reason, such as a user who pressed Esc, nod's question ends too.
+// timeoutWords are words in the reason of a cancellation that a client sends because of its own time
+// limit. Only such a cancellation leaves nod's question pending.
 var timeoutWords = lazyregexp.New(`(?i)time(d)?[ -]?out|deadline`)
 
-// cancel ends the call that the client cancelled, and returns true. It returns false if the server has the
-// call already, or if the cancelled request is no call. The caller must then pass the cancellation to the
-// server.
+// cancel handles a client's cancellation of a request. If the request is an open call, cancel ends the call
+// and returns true. Otherwise it returns false, and the caller must pass the cancellation on to the server.
 func (g *gate) cancel(m message) bool {
 	fields, _ := members(m.params)
 	var reason string
-	_ = json.Unmarshal(fields["reason"], &reason) // treat a reason that is not a text as unknown
+	_ = json.Unmarshal(fields["reason"], &reason) // a reason that is not a text counts as unknown
 	cause := errCancelled
 	if timeoutWords.MatchString(reason) {
 		cause = errTimedOut
@@ -228,7 +227,7 @@ func (g *gate) cancel(m message) bool {
 	return g.end(relay.IDKey(fields["requestId"]), cause) != nil
 }
 
-// end ends the open call with this id key and returns it. It returns nil if there is no such call.
+// end ends the open call with this id key, and returns the call. It returns nil if there is no such call.
 func (g *gate) end(key string, why error) *call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -240,9 +239,9 @@ func (g *gate) end(key string, why error) *call {
 	return c
 }
 
-// refuseReused refuses the request m if another request with the same id has no response yet, because the
-// client could confuse the two responses. If that other request is a call without a decision, it refuses the
-// call too. It returns false if there is no other request.
+// refuseReused checks whether another request with the id of the request m has no response yet. If so,
+// it refuses m and returns true, because the client could confuse the responses. If the other request is
+// an open call, it refuses this call too.
 func (g *gate) refuseReused(m message) bool {
 	c := g.end(m.key, errReused)
 	g.mu.Lock()
@@ -258,9 +257,9 @@ func (g *gate) refuseReused(m message) bool {
 	return true
 }
 
-// If the client wants progress notifications, keepAlive sends them until the caller calls stop. It sends the
-// first after firstProgress, so that a call that a rule decides gets none. The progress in them stays far
-// below 1, so that the server's own progress is higher.
+// keepAlive sends progress notifications until the caller calls stop, if the client wants them. The
+// first comes after firstProgress, so that there is none if a rule decides the call. Their progress
+// stays far below 1, so that the server can continue with higher numbers.
 func (g *gate) keepAlive(c *call) (stop func()) {
 	if c.progress == nil {
 		return func() {}
@@ -288,8 +287,8 @@ func (g *gate) keepAlive(c *call) (stop func()) {
 
 var serverName = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9.-]|_[A-Za-z0-9.-])*$`)
 
-// CheckName returns an error if, with this name of a server, tools of two servers could have the same name in
-// rules.
+// CheckName checks the name of a server. It returns an error if, with this name, rules could not
+// distinguish the tools of two servers.
 func CheckName(name string) error {
 	if !serverName.MatchString(name) || len(name) > 100 {
 		return fmt.Errorf("%q cannot name an MCP server in rules: use 1 to 100 letters, digits, . and -, and single _ between them", name)

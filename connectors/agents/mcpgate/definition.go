@@ -18,22 +18,22 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// definition is a tool as its server describes it.
+// definition is the description of a tool by its server.
 type definition struct {
-	// text contains the fields readByModels, as indented JSON with sorted names, so that the order of the
-	// fields does not count.
+	// text contains the fields readByModels as indented JSON. The names are sorted, because the order of
+	// the fields has no meaning.
 	text        string
 	description string
-	// annotations are the server's claims about the tool, such as readOnlyHint. People see the claims, but no
-	// rule uses them.
+	// annotations are what the server claims about the tool, such as readOnlyHint. People see these
+	// claims, but no rule uses them.
 	annotations map[string]json.RawMessage
 }
 
-// readByModels are the fields of a tool that a model reads to choose its calls.
+// readByModels are the fields of a tool that a model reads before it makes calls.
 var readByModels = []string{"title", "description", "inputSchema", "outputSchema"}
 
-// readDefinition reads one element of a list of tools. It returns an error for a field such as "Description",
-// because some clients take this field for description.
+// readDefinition parses one element of a list of tools. A field such as "Description" is an error,
+// because some clients take it for description.
 func readDefinition(raw json.RawMessage) (name string, d definition, err error) {
 	fields, err := members(raw, append(readByModels, "name", "annotations")...)
 	if err != nil {
@@ -66,28 +66,28 @@ func readDefinition(raw json.RawMessage) (name string, d definition, err error) 
 	return name, d, err
 }
 
-// tools contains the definitions that the client has seen. It also stores in a folder, for each tool, the
-// definition with which nod last allowed a call. Several gates of one server may share the folder.
+// tools contains the definitions of tools that the client has seen. In a folder, it also stores each tool's
+// definition with which nod last allowed a call. Several gates of one server may use the same folder.
 type tools struct {
 	dir string // if empty, only memory keeps the definitions
 
 	mu     sync.Mutex
 	listed map[string]definition
-	// changed contains the definitions that differ from the allowed ones. If a later list has the allowed
-	// definition again, the changed definition stays, because the model has read it.
+	// changed contains the definitions that differ from the allowed ones. Such a definition stays even
+	// if a later list contains the allowed one again, because the model has read the other one.
 	changed map[string]change
-	pinned  map[string]string // the texts of the allowed definitions, by tool; used if dir is empty
+	pinned  map[string]string // the texts of the allowed definitions, by tool, if dir is empty
 }
 
-// change is a definition that differs from the definition with which nod last allowed a call.
+// change contains a definition that differs from the allowed one, with which nod last allowed a call.
 type change struct{ was, is string }
 
 func newTools(dir string) *tools {
 	return &tools{dir: dir, listed: map[string]definition{}, changed: map[string]change{}, pinned: map[string]string{}}
 }
 
-// record stores the tools of a server's response to tools/list. It returns an error if it cannot read every
-// definition in the response or a stored definition. The client must then not see the response.
+// record stores the tools in a server's response to tools/list. It returns an error if it cannot read a
+// definition in the response, or a stored one. The client must then not get the response.
 func (t *tools) record(result json.RawMessage) error {
 	var list []json.RawMessage
 	fields, err := members(result, "tools")
@@ -104,7 +104,7 @@ func (t *tools) record(result json.RawMessage) error {
 		if err != nil {
 			return fmt.Errorf("read the server's list of tools: %w", err)
 		}
-		if _, listed := t.listed[name]; !listed && len(t.listed) >= agents.MaxKept { // refuse more tools, because the gate would not see the changes of a forgotten tool
+		if _, listed := t.listed[name]; !listed && len(t.listed) >= agents.MaxKept { // refuse further tools, because the gate could not notice the changes of a tool that it does not keep
 			return fmt.Errorf("the server lists more than %d tools", agents.MaxKept)
 		}
 		was, known, err := t.pin(name)
@@ -119,8 +119,8 @@ func (t *tools) record(result json.RawMessage) error {
 	return nil
 }
 
-// find returns the tool's definition that the client saw last, and the tool's change that no person has
-// accepted.
+// find returns the definition of a tool that the client saw last. It also returns the tool's change, if
+// there is one that nobody has accepted.
 func (t *tools) find(name string) (d definition, listed bool, c change, changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *tools) find(name string) (d definition, listed bool, c change, changed 
 	return d, listed, c, changed
 }
 
-// accept stores that a person accepted the change c.
+// accept stores that a person has accepted the change c.
 func (t *tools) accept(name string, c change) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +138,7 @@ func (t *tools) accept(name string, c change) error {
 	}
 	if newest := t.changed[name]; newest.is == c.is {
 		delete(t.changed, name)
-	} else { // another change came while the person looked at c
+	} else { // another change has replaced c while the person decided
 		t.changed[name] = change{c.is, newest.is}
 	}
 	return nil
@@ -156,7 +156,7 @@ func (t *tools) allow(name string) error {
 }
 
 func (t *tools) file(name string) string {
-	sum := sha256.Sum256([]byte(name)) // a hash, because a tool's name may contain a path
+	sum := sha256.Sum256([]byte(name)) // a hash, because the name of a tool may look like a path
 	return filepath.Join(t.dir, hex.EncodeToString(sum[:12])+".json")
 }
 
@@ -193,7 +193,7 @@ func (t *tools) setPin(name, text string) error {
 			err = os.Rename(f.Name(), t.file(name))
 		}
 		if err != nil {
-			_ = os.Remove(f.Name()) // if this fails, an unused file stays
+			_ = os.Remove(f.Name()) // if this fails, an unused file remains
 		}
 	}
 	if err != nil {
@@ -202,7 +202,7 @@ func (t *tools) setPin(name, text string) error {
 	return nil
 }
 
-// difference returns the change line by line.
+// difference returns a text that shows the change line by line.
 func (c change) difference() string {
 	return udiff.Unified("when it was last allowed", "now", c.was, c.is)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// tally is a nod that allows every call whose arguments have the field "ok", and counts these calls.
+// tally is a nod that allows every call whose arguments have the field "ok". It counts these calls.
 type tally struct {
 	mu      sync.Mutex
 	allowed map[string]int
@@ -30,7 +30,7 @@ func (n *tally) Ask(_ context.Context, r schemas.Request) (schemas.Decision, err
 	if json.Unmarshal(r.ActionDetails, &fields) == nil && fields["ok"] != nil && fields["cwd, in the input"] == nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		delete(fields, "beside the arguments") // callsIn reads the arguments alone
+		delete(fields, "beside the arguments") // the calls that callsIn returns have no such field
 		n.allowed[strings.TrimPrefix(r.ToolName, "mcp__fs__")+" "+sorted(fields)]++
 		d.Outcome = schemas.Allowed
 	}
@@ -45,8 +45,8 @@ func sorted(v any) string {
 func (*tally) Withdraw(context.Context, string, string, string) error { return nil }
 func (*tally) Detach(context.Context, string, string, string) error   { return nil }
 
-// serverInput collects the bytes for the server. When it is closed, it ends the server's output. When
-// it gets the last call, it closes the channel last.
+// serverInput collects the bytes that the server gets. When it is closed, it ends the server's output.
+// When it gets the last call, it closes the channel last.
 type serverInput struct {
 	bytes.Buffer
 	output io.Closer
@@ -62,7 +62,7 @@ func (s *serverInput) Write(line []byte) (int, error) {
 
 func (s *serverInput) Close() error { return s.output.Close() }
 
-// lastID is the id of the call that ends the client's input. No other message has this id.
+// lastID is the id of the last call of the client. No other message has this id.
 var lastID = rand.Text()
 
 // Read ends the client's input after the server has got the last call.
@@ -71,11 +71,11 @@ func (s *serverInput) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// lineEnds matches the line ends of Node, Python and Unicode.
+// lineEnds matches what Node, Python or Unicode take for the end of a line.
 var lineEnds = regexp.MustCompile("\r\n|[\n\r\v\f\x1c-\x1e\u0085\u2028\u2029]")
 
-// FuzzNothingUnjudged: for any bytes of the client, nod has allowed every tools/call that any reader
-// could find in the server's input. If a call occurs several times, nod has allowed it as often.
+// FuzzNothingUnjudged: whatever bytes the client sends, nod has allowed every tools/call that a reader
+// could find in the server's input, as often as the call occurs there.
 func FuzzNothingUnjudged(f *testing.F) {
 	call := func(id, params string) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":` + params + `}`
@@ -132,7 +132,7 @@ func callsIn(line []byte) (all []string) {
 				Arguments map[string]any
 			}
 		}
-		_ = json.Unmarshal(raw, &m) // after an error, m has the parts before the error, which a careless reader may use
+		_ = json.Unmarshal(raw, &m) // m then contains what came before the error, and a careless reader may use that
 		if !strings.Contains(strings.ToLower(m.Method), "tools/call") {
 			continue
 		}

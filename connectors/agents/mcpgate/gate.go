@@ -1,8 +1,8 @@
-// Package mcpgate is a program that a client starts instead of an MCP server. It passes every message on
-// to the server, except that nod decides each tools/call first.
+// Package mcpgate is a program that a client starts instead of an MCP server. It starts the server, and
+// passes every message on. nod decides each tools/call before it reaches the server.
 //
 // The gate parses each message of the client. It refuses a message that two readers could understand in
-// different ways, and writes any other message anew, in one line. A tools/call reaches the server only
+// different ways. It writes every other message anew, in one line. A tools/call reaches the server only
 // if nod's decision allowed exactly this tool with exactly these arguments.
 package mcpgate
 
@@ -23,32 +23,33 @@ import (
 // Nod is the interface to nod that the gate needs.
 type Nod interface {
 	agents.Asker
-	// Detach keeps a request pending although the client no longer waits. If a person allows the
-	// request, the next identical call of the session is allowed, once.
+	// Detach keeps a request pending although the client no longer waits for it. If a person then
+	// allows the request, the session's next identical call is allowed, but only one.
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
 // Options configure a gate.
 type Options struct {
-	// Name is the server's name in rules and prompts. A rule names a call mcp__NAME__TOOL. CheckName
-	// tells whether a name is valid.
+	// Name is the server's name in rules and prompts. The name of a tool in rules is mcp__NAME__TOOL.
+	// CheckName checks the name.
 	Name string
-	// Server describes the server to people: its command or its URL.
+	// Server is the server's command or URL, for people.
 	Server string
-	// Session is the nod session of the calls.
+	// Session is the nod session to which the calls belong.
 	Session string
 	// Host and User are the names of the client's machine and user, for people. Project is the full
 	// path of the client's project; empty means unknown.
 	Host, User, Project string
 	// Definitions is the folder for the definitions of tools with which nod allowed calls. If it is empty,
-	// the gate forgets the definitions when it ends, and does not notice changes from before its start.
+	// the gate keeps them in memory, and does not notice a change since the end of an earlier gate.
 	Definitions string
 	// Waits records that this process waits for a decision.
 	Waits agents.Waits
-	// Progress is the interval of progress notifications to a client whose call waits; 0 means 20 s.
+	// Progress is the interval at which a client whose call waits gets progress notifications; 0 means
+	// 20 s.
 	Progress time.Duration
-	// Log gets failures, and the methods of the requests that the server makes to the client. It never
-	// gets the content of a message. nil discards the log.
+	// Log is the log of failures, and of the methods of the server's requests to the client. It never
+	// contains the content of a message. nil discards it.
 	Log *slog.Logger
 }
 
@@ -58,7 +59,7 @@ const (
 	withdrawWithin = 5 * time.Second
 )
 
-// The reasons that people read if the gate withdraws a question.
+// The reasons for which the gate withdraws a question. People read them.
 var (
 	errClientGone = errors.New("the client is gone")
 	errServerGone = errors.New("the MCP server is gone")
@@ -75,23 +76,25 @@ type gate struct {
 	toClient *relay.LineWriter
 	calls    sync.WaitGroup
 
-	// Hold sending to write to toServer. A goroutine that sends an allowed call holds sending before it
-	// takes the call, so that a later cancellation reaches the server after the call.
+	// A goroutine must hold sending while it writes to toServer. To send an allowed call, it must hold
+	// sending before it takes the call. A later cancellation of the call then reaches the server after
+	// the call.
 	sending  sync.Mutex
 	toServer io.Writer
 
 	mu     sync.Mutex
-	open   map[string]*call  // calls without a decision, by id key (see relay.IDKey)
-	sent   map[string]string // methods of the requests that the server has not answered, by id key
-	client string            // the client's name for itself
-	asked  map[string]int    // the number of the server's requests to the client, by method
-	words  map[string]string // the last text in the server's requests to the client, by method
-	gone   bool              // the client or the server is gone, so the gate can send or answer no call
+	open   map[string]*call  // calls that are not decided yet, by id key (see relay.IDKey)
+	sent   map[string]string // the methods of the client's requests that the server has not answered, by id key
+	client string            // the name that the client reports
+	asked  map[string]int    // how many requests the server has made to the client, by method
+	words  map[string]string // the text of the last such request, by method
+	gone   bool              // the gate can neither send nor answer a call, because the client or the server is gone
 }
 
-// Run passes messages between client and server until the server's output ends. When the client is gone
-// or ctx ends, Run closes the server's input and withdraws all pending questions. A goroutine may still
-// read the client's output after Run has returned. The error is that of reading the server's output.
+// Run passes messages between the client and the server until the server's output ends. If the client
+// is gone or ctx ends, Run closes the server's input and withdraws all pending questions. After Run has
+// returned, a goroutine may still read the client's output. Run returns an error if it could not read
+// the server's output.
 func Run(ctx context.Context, client relay.Peer, serverIn io.WriteCloser, serverOut io.Reader, nod Nod, o Options) error {
 	if o.Progress <= 0 {
 		o.Progress = progressEvery
@@ -117,8 +120,8 @@ func Run(ctx context.Context, client relay.Peer, serverIn io.WriteCloser, server
 	return err
 }
 
-// fromClient handles one line of the client. It handles each message of a batch by itself, and each
-// message gets its own response.
+// fromClient handles one line of the client. If the line is a batch, fromClient handles each of its
+// messages separately, and each gets its own response.
 func (g *gate) fromClient(line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -139,7 +142,7 @@ func (g *gate) fromClient(line []byte) error {
 }
 
 // receive handles one message of the client. It sends the message to the server, unless the message is a
-// tools/call. The method run sends the allowed calls.
+// tools/call. The method run sends those calls that nod allows.
 func (g *gate) receive(m message) {
 	if m.method == methodCancelled && g.cancel(m) {
 		return
@@ -164,9 +167,9 @@ func (g *gate) receive(m message) {
 	g.send(m.line)
 }
 
-// send writes a line to the server. The caller must hold sending.
+// send writes a line to the server. The caller must hold g.sending.
 func (g *gate) send(line []byte) {
-	if _, err := g.toServer.Write(append(line, '\n')); err != nil { // if the server is gone, its output ends, and so Run ends
+	if _, err := g.toServer.Write(append(line, '\n')); err != nil { // if the server is gone, its output ends, which ends Run
 		g.opts.Log.Debug("mcp gate: the server does not read any more", "error", err)
 	}
 }
@@ -182,7 +185,7 @@ func (g *gate) tell(e envelope) {
 	}
 }
 
-// refuse tells the client that a message does not reach the server.
+// refuse tells the client that the server does not get a message.
 func (g *gate) refuse(err error) {
 	why := refusal{code: codeRequest, error: err}
 	errors.As(err, &why)
@@ -191,7 +194,7 @@ func (g *gate) refuse(err error) {
 }
 
 // fromServer handles one line of the server. It drops a line that is no message of the protocol, because
-// the client could read in it a message that the gate has not seen.
+// the client could find a message in it that the gate does not see.
 func (g *gate) fromServer(line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -223,10 +226,9 @@ func (g *gate) fromServer(line []byte) error {
 
 var errUnasked = errors.New("it answers no request that the server has")
 
-// note records the messages of the server that concern the gate. If it returns an error, the client must not
-// get the message. A response must have the id of a request that the server has not answered. Some clients
-// take the id "1" for 1. Such a client could take a response without a request for the response to a call
-// that nod has not decided.
+// note checks and records a message of the server. If it returns an error, the client must not get the
+// message. The server may respond only to requests that it has got and not answered. A client that takes
+// the id "1" for 1 could otherwise take a response for that to a call that nod has not decided.
 func (g *gate) note(m message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -241,7 +243,7 @@ func (g *gate) note(m message) error {
 		return nil
 	}
 	if m.key == "" && m.result == nil {
-		return nil // with this error response, the server says that it could not read the id of a request
+		return nil // this error response says that the server could not read the id of a request
 	}
 	method, sent := g.sent[m.key]
 	if !sent {
@@ -254,7 +256,7 @@ func (g *gate) note(m message) error {
 	return nil
 }
 
-// noteClient stores the client's name for people.
+// noteClient stores the name that the client reports, for people.
 func (g *gate) noteClient(params json.RawMessage) {
 	var p struct{ ClientInfo struct{ Name, Title string } }
 	if json.Unmarshal(params, &p) != nil {
@@ -273,7 +275,7 @@ func (g *gate) clientGone(why error) {
 	_ = g.server.Close() // Close fails if the input is closed already
 }
 
-// endAll ends all calls without a decision, and makes the gate refuse later ones.
+// endAll ends all calls that are not decided. The gate then refuses every later call.
 func (g *gate) endAll(why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

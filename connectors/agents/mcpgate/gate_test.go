@@ -17,7 +17,7 @@ import (
 
 const readCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"path":"/a"}}}`
 
-// refusalOf returns the text of a tool's result that is marked as an error.
+// refusalOf returns the text of a result that is marked as an error.
 func refusalOf(t testing.TB, line string) string {
 	t.Helper()
 	var m struct {
@@ -32,8 +32,8 @@ func refusalOf(t testing.TB, line string) string {
 	return m.Result.Content[0].Text
 }
 
-// An allowed call reaches the server with the arguments that nod has decided about. Its request tells
-// people the claims of the server.
+// An allowed call reaches the server with exactly the arguments that nod allowed. People also see what
+// the server claims about the tool.
 func TestAnAllowedCallReachesTheServer(t *testing.T) {
 	r := start(t, mcpgate.Options{Project: "/home/ann/app"})
 	r.client.says(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"claude-code","title":"Claude Code"}}}`)
@@ -54,7 +54,7 @@ func TestAnAllowedCallReachesTheServer(t *testing.T) {
 	assert.Empty(t, r.ends())
 }
 
-// nod decides a call without arguments as a call with {}. The server gets the call without arguments.
+// For nod, a call without arguments has the arguments {}. The server gets the call without arguments.
 func TestACallWithoutArguments(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.client.says(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list"}}`)
@@ -64,7 +64,7 @@ func TestACallWithoutArguments(t *testing.T) {
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list"}}`, r.server.hears(t))
 }
 
-// If a person edits the arguments, the server gets the edited arguments. A field "cwd" of the arguments
+// If a person edits the arguments, the server gets the edited ones. A field "cwd" in the arguments
 // keeps its name.
 func TestEditedArgumentsReachTheServer(t *testing.T) {
 	r := start(t, mcpgate.Options{})
@@ -77,8 +77,8 @@ func TestEditedArgumentsReachTheServer(t *testing.T) {
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"cmd":"ls","cwd":"/tmp"},"name":"run"}}`, r.server.hears(t))
 }
 
-// Only an allow of exactly this call lets the call through. After any other outcome, the client gets a
-// tool's result that is marked as an error.
+// Only an allow of exactly this call sends the call to the server. After any other outcome, the client
+// gets a result that is marked as an error.
 func TestNothingButAnAllowLetsACallThrough(t *testing.T) {
 	denied := byAnn(schemas.Denied)
 	denied.Message = "use make clean"
@@ -111,7 +111,7 @@ func TestNothingButAnAllowLetsACallThrough(t *testing.T) {
 	}
 }
 
-// If some reader could understand a message as another call than the gate does, the message does not
+// If another reader could find a different call in a message than the gate does, the message does not
 // reach the server.
 func TestNothingUnjudgedReachesTheServer(t *testing.T) {
 	call := func(params string) string {
@@ -162,7 +162,7 @@ func TestNothingUnjudgedReachesTheServer(t *testing.T) {
 	}
 }
 
-// A tools/call as a notification gets no answer, and does not reach the server.
+// A tools/call without an id gets no answer, and does not reach the server.
 func TestACallWithoutAnIDIsDropped(t *testing.T) {
 	for _, id := range []string{``, `"id":null,`, `"id":{},`, `"id":true,`} {
 		r := start(t, mcpgate.Options{})
@@ -173,8 +173,8 @@ func TestACallWithoutAnIDIsDropped(t *testing.T) {
 	}
 }
 
-// Different readers end a line at different characters. The gate's messages contain none of these
-// characters, so that no reader takes a part of a message for a message.
+// Readers differ in the characters that end a line. A message of the gate contains none of these
+// characters, so that no reader takes a part of the message for a whole message.
 func TestAMessageHasNoHiddenLines(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.client.says(t, `{"jsonrpc":"2.0","id":2,"method":"ping","params":`+"\r"+readCall+"\r"+`}`)
@@ -196,8 +196,8 @@ func TestACallInABatchIsJudged(t *testing.T) {
 	r.reachesOnlyPing()
 }
 
-// The gate refuses two open requests with the same id, because the client could take the answer to one
-// request for the answer to the other.
+// The gate refuses both of two open requests with the same id, because the client could take the answer
+// to one for the answer to the other.
 func TestAnIDThatIsUsedTwiceIsRefused(t *testing.T) {
 	for name, second := range map[string]string{
 		"a call":         strings.Replace(readCall, `"id":1`, `"id":1.0`, 1),
@@ -226,8 +226,8 @@ func TestAnIDThatIsUsedTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// A server cannot answer a call that it did not get. It can neither answer before the client makes the
-// call, nor use an id that some clients take for the call's id.
+// A server cannot answer a call that it did not get. It can neither send the answer before the call,
+// nor use another id that some clients take for that of the call.
 func TestAServerCannotAnswerAnUndecidedCall(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	const forged = `,"result":{"content":[{"type":"text","text":"forged"}]}}`
@@ -246,7 +246,7 @@ func TestAServerCannotAnswerAnUndecidedCall(t *testing.T) {
 	assert.Equal(t, "Denied by Ann.", refusalOf(t, r.client.hears(t)))
 }
 
-// A server answers each request once. It can also tell the client that it could not read a request.
+// A server can answer each request only once. It may also report that it could not read a request.
 func TestAServerAnswersOnce(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.client.says(t, ping)
@@ -261,9 +261,9 @@ func TestAServerAnswersOnce(t *testing.T) {
 	assert.Empty(t, r.ends())
 }
 
-// If a client cancels a call, the client gets no answer, and the server gets neither the call nor the
-// cancellation. The question ends. If the client's own time limit ended the call, the question stays for
-// a repeat of the call.
+// If a client cancels a call, nod's question ends. The client gets no answer, and the server gets
+// neither the call nor the cancellation. If the client's time limit ended the call, the question stays
+// pending, for a repetition of the call.
 func TestACancelledCall(t *testing.T) {
 	for reason, want := range map[string]left{
 		`"McpError: MCP error -32001: Request timed out"`: {"", "the client no longer waits for the answer", true},
@@ -294,8 +294,8 @@ func TestACancelledCall(t *testing.T) {
 	})
 }
 
-// If the client or the server is gone, or the gate stops, the gate withdraws its questions. A later allow
-// has no effect.
+// If the client or the server is gone, or the gate stops, the gate withdraws its questions. An allow
+// that comes later has no effect.
 func TestQuestionsEndWithTheirPeers(t *testing.T) {
 	for name, row := range map[string]struct {
 		goes   func(*rig)
@@ -319,7 +319,7 @@ func TestQuestionsEndWithTheirPeers(t *testing.T) {
 	}
 }
 
-// A client that asked for progress is told that its call waits. Another client is told nothing.
+// While a call waits, a client that asked for progress gets notifications. Another client gets none.
 func TestProgressWhileACallWaits(t *testing.T) {
 	r := start(t, mcpgate.Options{Progress: time.Millisecond})
 	r.client.says(t, strings.Replace(readCall, `"params":{`, `"params":{"_meta":{"progressToken":"p1"},`, 1))
@@ -345,8 +345,8 @@ func TestProgressWhileACallWaits(t *testing.T) {
 	assert.Empty(t, r.ends())
 }
 
-// The gate passes the server's own requests to the client and logs them. People see them with the
-// server's next call.
+// The gate passes the server's requests on to the client, and logs them. The prompt for the next call
+// shows them.
 func TestRequestsOfTheServerAreShown(t *testing.T) {
 	var log testlog.Buffer
 	r := start(t, mcpgate.Options{Log: logTo(&log)})
@@ -377,8 +377,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// People see the parameters of a call beside its arguments, except parameters that only identify the
-// call. If an edit changes these parameters, nod denies the call.
+// Besides the arguments, people see the other parameters of a call, except those that only identify the
+// call. If a person edits those parameters, nod denies the call.
 func TestParametersBesideTheArguments(t *testing.T) {
 	call := func(more string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","arguments":{"a":1},` + more + `}}`
@@ -419,7 +419,8 @@ func TestParametersBesideTheArguments(t *testing.T) {
 	assert.Contains(t, refusalOf(t, r.client.hears(t)), "nod reserves")
 }
 
-// People see what the server asked the client's user or model. The text is quoted as the server's words.
+// People see what the server asked the client's user or the model. A prompt quotes it as words of the
+// server.
 func TestTheWordsOfTheServersRequestsAreShown(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.server.says(t, `{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"Your password?","requestedSchema":{}}}`)

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The JSON-RPC methods that the gate handles. It passes messages with other methods on.
+// The JSON-RPC methods that the gate handles. It only passes on messages with other methods.
 const (
 	methodCall       = "tools/call"
 	methodList       = "tools/list"
@@ -32,7 +32,7 @@ const (
 	codeServer  = -32000
 )
 
-// message is one JSON-RPC message that every reader of JSON understands in the same way.
+// message is one JSON-RPC message. All readers of JSON understand it in the same way.
 type message struct {
 	method string
 	id     json.RawMessage // exactly as the peer wrote it; nil for a notification
@@ -42,14 +42,14 @@ type message struct {
 	line   []byte // the whole message in one line, without its line break
 }
 
-// refusal is an error with the code and the id for the reply to the peer.
+// refusal is an error, with the code and the id for the response to the peer.
 type refusal struct {
 	code int
 	id   json.RawMessage
 	error
 }
 
-// split returns the message of one line, or all the messages if the line is a batch.
+// split returns the messages in a line. It is one message, unless the line is a batch.
 func split(line []byte) ([]json.RawMessage, error) {
 	line = bytes.TrimSpace(line)
 	if !json.Valid(line) {
@@ -65,10 +65,10 @@ func split(line []byte) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// parse reads one valid JSON value as a message. It returns a refusal if readers of JSON could
-// understand the value in different ways, because the peer could then read another call than the gate.
-// Causes are a name that occurs twice, a name of the protocol in another case, text that is not UTF-8,
-// and a method that is not plain text.
+// parse reads a valid JSON value as a message. It returns a refusal if readers of JSON could understand
+// the value in different ways, because the peer could then read another call than the gate. This is so
+// if a name occurs twice, if a name of the protocol has another case, if the text is not UTF-8, or if
+// the method is not plain text.
 func parse(raw json.RawMessage) (m message, err error) {
 	if !utf8.Valid(raw) {
 		return m, refusal{code: codeParse, error: errors.New("the message is not UTF-8")}
@@ -100,8 +100,8 @@ func parse(raw json.RawMessage) (m message, err error) {
 	return m, nil
 }
 
-// methodOf decodes the name of a method. If a name merely contains tools/call, in any case, methodOf
-// refuses it, because a careless reader could take the name for tools/call.
+// methodOf decodes the name of a method. It refuses another name that contains tools/call, in any case,
+// because a careless reader could take it for tools/call.
 func methodOf(raw json.RawMessage) (method string, err error) {
 	if json.Unmarshal(raw, &method) != nil || raw[0] != '"' {
 		return "", errors.New("the method is not a string")
@@ -117,9 +117,9 @@ func methodOf(raw json.RawMessage) (method string, err error) {
 	return method, nil
 }
 
-// members returns the members of a JSON object. It returns an error if a name differs from a known name
-// only in case, or contains a zero, because some readers would take the name for the known one. With the
-// error, it returns the members.
+// members returns the members of a JSON object. If a name is the same as a known name except for the
+// case, or contains a zero, the error is not nil, because some readers would take it for the known name.
+// The members are complete even after an error.
 func members(raw json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
@@ -138,8 +138,8 @@ func members(raw json.RawMessage, known ...string) (map[string]json.RawMessage, 
 	return fields, nil
 }
 
-// onceEach returns an error if any object in valid JSON has two members with the same name, because
-// readers differ in which of the two they use.
+// onceEach returns an error if an object in a valid JSON value has two members with the same name,
+// because readers differ in which of them they use.
 func onceEach(raw json.RawMessage) error {
 	type level struct {
 		names map[string]bool // nil for an array
@@ -151,7 +151,7 @@ func onceEach(raw json.RawMessage) error {
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return nil // this is the end, because raw is valid
+			return nil // the value has ended, because raw is valid
 		}
 		at := len(open) - 1
 		switch {
@@ -177,8 +177,8 @@ func onceEach(raw json.RawMessage) error {
 	}
 }
 
-// oneLine returns valid JSON without the characters at which any reader could end a line. It drops the
-// white space between tokens. In texts, it writes U+0085, U+2028 and U+2029 as escapes.
+// oneLine returns a valid JSON value without the characters at which a reader could end a line. It
+// removes the white space between tokens. In texts, it replaces U+0085, U+2028 and U+2029 by escapes.
 func oneLine(raw json.RawMessage) []byte {
 	var out bytes.Buffer
 	_ = json.Compact(&out, raw) // cannot fail, because raw is valid
@@ -211,7 +211,7 @@ func encode(e envelope) ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// failure returns the response that refuses a message.
+// failure returns the error response that refuses a message.
 func failure(id json.RawMessage, code int, why string) envelope {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -219,7 +219,7 @@ func failure(id json.RawMessage, code int, why string) envelope {
 	return envelope{ID: id, Error: &rpcError{Code: code, Message: why}}
 }
 
-// toolResult is the result of a tools/call that the gate answers itself.
+// toolResult is the result of a tools/call that does not reach the server.
 type toolResult struct {
 	Content []textContent `json:"content"`
 	IsError bool          `json:"isError"`

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// describe returns the fields that are the same in all requests about a call.
+// describe returns a request with the fields that all requests about a call share.
 func (g *gate) describe(c *call) schemas.Request {
 	g.mu.Lock()
 	client := g.client
@@ -32,11 +32,11 @@ func (g *gate) describe(c *call) schemas.Request {
 	return r
 }
 
-// maxReason is a limit of the JSON Schema of a request, in characters.
+// maxReason is the limit of the field reason in the JSON Schema of a request, in characters.
 const maxReason = 16384
 
-// request returns nod's request for a call. The request's digest covers the arguments that the server will
-// get, and the parameters that the method beside returns.
+// request returns the request for nod about a call. Its digest covers the arguments that the server will
+// get, and the other parameters that the method beside returns.
 func (g *gate) request(c *call) (r schemas.Request, err error) {
 	r = g.describe(c)
 	r.Kind, r.ActionType, r.ToolName = schemas.KindToolCall, schemas.ActionMCPTool, "mcp__"+g.opts.Name+"__"+c.tool
@@ -45,8 +45,8 @@ func (g *gate) request(c *call) (r schemas.Request, err error) {
 	return r, err
 }
 
-// reason returns the server's own claims about the tool, which prove nothing, and the requests that the
-// server has made to the client.
+// reason returns a text for people: what the server claims about the tool, which proves nothing, and
+// the requests that the server has made to the client.
 func (g *gate) reason(c *call) string {
 	d, listed, _, _ := g.tools.find(c.tool)
 	text := "The server " + g.opts.Server + " did not list this tool to the client."
@@ -72,11 +72,12 @@ func (g *gate) reason(c *call) string {
 	return text
 }
 
-// ask sends r to nod and returns the decision. If no decision comes, ask withdraws r. If the client's own
-// time limit ended the call, ask detaches r instead, so that a later allow lets the repeated call through.
+// ask sends r to nod, and returns the decision. If it gets no decision, it withdraws r. If the client's
+// own time limit ended the call, it detaches r instead, so that a person can still allow the next
+// identical call.
 func (g *gate) ask(c *call, r schemas.Request) (d schemas.Decision, err error) {
-	// The record ends before the call reaches the server: if this process is killed later, nod does not
-	// claim that the call never ran.
+	// The record of this process ends before the server gets the call. If somebody kills this process
+	// later, nod therefore does not claim that the call never ran.
 	defer g.opts.Waits.Register(&r, func(err error) {
 		g.opts.Log.Warn("mcp gate: if this program is killed, a question stays open until its deadline", "id", r.PendingID, "error", err)
 	})()

@@ -20,15 +20,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// fakeNod stands in for nod, and the test makes its decisions. It checks that nod would accept each
-// request.
+// fakeNod acts as nod, and the test makes its decisions. It checks that nod would accept each request.
 type fakeNod struct {
 	t     testing.TB
 	asked chan *question
 	left  chan left
 
 	mu   sync.Mutex
-	auto func(schemas.Request) *schemas.Decision // the function that decides a request at once; if it returns nil, the test decides
+	auto func(schemas.Request) *schemas.Decision // decides a request at once; if it returns nil, the test decides the request
 }
 
 // left is a request that the gate no longer waits for.
@@ -103,7 +102,7 @@ func byAnn(o schemas.Outcome) schemas.Decision {
 
 func allow() schemas.Decision { return byAnn(schemas.Allowed) }
 
-// chooses returns Ann's decision for an option.
+// chooses returns a decision of Ann, who chooses an option.
 func chooses(o schemas.Outcome, option string, kind schemas.OptionKind) schemas.Decision {
 	d := byAnn(o)
 	d.OptionID, d.OptionKind = option, kind
@@ -164,7 +163,7 @@ func (p peer) hears(t testing.TB) string {
 	return line[:len(line)-1]
 }
 
-// next returns the next question to nod.
+// next returns the next question that the gate asks nod.
 func (r *rig) next() *question {
 	r.t.Helper()
 	select {
@@ -176,7 +175,7 @@ func (r *rig) next() *question {
 	}
 }
 
-// ends ends the server, and returns all that the client has not read yet.
+// ends ends the server, and returns all output that the client has not read.
 func (r *rig) ends() string {
 	r.t.Helper()
 	rest := make(chan string, 1)
@@ -195,7 +194,7 @@ func logTo(b *testlog.Buffer) *slog.Logger {
 
 const ping = `{"jsonrpc":"2.0","id":"ping","method":"ping"}`
 
-// reachesOnlyPing sends a ping and checks that the server gets nothing before the ping.
+// reachesOnlyPing sends a ping, and checks that the server gets nothing else before it.
 func (r *rig) reachesOnlyPing() {
 	r.t.Helper()
 	own := strings.Replace(ping, `"ping"`, `"`+rand.Text()+`"`, 1) // an id without a response must not be used again

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// realNod is a client of a running nod, as cmd/nod uses it.
+// realNod is the interface to a running nod that cmd/nod uses.
 type realNod struct{ *nod.Client }
 
 func (n realNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -38,8 +38,8 @@ func (n realNod) Withdraw(ctx context.Context, session, id, reason string) error
 	return err
 }
 
-// newServer returns an MCP server with a tool, a resource and a prompt. The tool asks the client's user
-// and model before it answers.
+// newServer returns an MCP server with a tool, a resource and a prompt. Before the tool answers, it
+// asks the client's user and the client's model.
 func newServer(asks bool) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
 	s.AddTool(&sdk.Tool{Name: "read", Description: "Reads a file.", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -63,7 +63,7 @@ func newServer(asks bool) *sdk.Server {
 	return s
 }
 
-// through connects a client to a server with a gate between them. The function serve starts the server.
+// through connects a client to a server through a gate. The function serve starts the server.
 func through(t *testing.T, version string, n mcpgate.Nod, serve func(pass func(in io.WriteCloser, out io.Reader))) *sdk.ClientSession {
 	fromClient, clientIn := io.Pipe()
 	clientOut, toClient := io.Pipe()
@@ -143,7 +143,7 @@ func byPath(p schemas.Prompt) nodtest.Answer {
 func TestAServerThroughTheGate(t *testing.T) {
 	n := realNod{nodtest.Start(t, byPath)}
 	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
-		asks := version < "2026" // in the later version, a server asks the client in the result of a call, not by a request
+		asks := version < "2026" // in the later version, a server asks the client in the result of a call instead of by a request
 		t.Run("stdio "+version, func(t *testing.T) {
 			uses(t, through(t, version, n, func(pass func(io.WriteCloser, io.Reader)) {
 				toServer, in := io.Pipe()

@@ -22,15 +22,16 @@ import (
 type Upstream struct {
 	URL    string
 	Header http.Header // added to each HTTP request, such as Authorization
-	// Log gets failures, never the content of a message. nil discards them.
+	// Log is the log of failures, without the content of messages. nil discards it.
 	Log *slog.Logger
 }
 
 const (
 	maxEvent = 32 << 20
-	// listenAgain is the pause before the gate opens the server's stream of notifications again.
+	// listenAgain is the pause until the gate opens the server's stream of notifications again after
+	// the stream has ended.
 	listenAgain = 5 * time.Second
-	// goodbyeWithin is the time limit of the request that ends the session with the server.
+	// goodbyeWithin is the time limit of the HTTP request that ends the session with the server.
 	goodbyeWithin = 2 * time.Second
 )
 
@@ -43,9 +44,9 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// Run connects the function pass to the server. pass writes messages to in and reads messages from out, one a
-// line, as from a server on standard input and output. The reader out ends after pass has closed in, or when
-// ctx ends.
+// Run calls the function pass with a connection to the server. pass writes messages to in and reads
+// messages from out, one on each line, as if the server used standard input and output. out ends after
+// pass has closed in, or when ctx ends.
 func (u *Upstream) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Reader)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -65,7 +66,7 @@ func (u *Upstream) Run(ctx context.Context, pass func(in io.WriteCloser, out io.
 	l.goodbye()
 }
 
-// link is the connection to an upstream server. The gate calls Write from one goroutine at a time.
+// link is the connection to an upstream server. Only one goroutine calls Write at a time.
 type link struct {
 	*Upstream
 	ctx     context.Context
@@ -73,16 +74,15 @@ type link struct {
 	http    *http.Client
 	streams sync.WaitGroup
 
-	writing sync.Mutex // held while a line is written to answers
+	writing sync.Mutex // a goroutine holds it while it writes a line to answers
 	answers *io.PipeWriter
 
 	mu               sync.Mutex
 	session, version string // the server's session id, and the protocol version of the session
 }
 
-// Write sends one message. If the message is a notification or a response, Write waits for the
-// server's acknowledgement, so that messages arrive in order. The response to a request comes later,
-// as a line of the output.
+// Write sends one message. It waits until the server has acknowledged a notification or a response, so
+// that messages arrive in order. The response to a request is a later line of the output.
 func (l *link) Write(line []byte) (int, error) {
 	if l.ctx.Err() != nil {
 		return 0, io.ErrClosedPipe
@@ -102,14 +102,14 @@ func (l *link) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close ends the connection. Open requests get no response.
+// Close ends the connection. Requests without a response then get none.
 func (l *link) Close() error {
 	l.cancel()
 	return nil
 }
 
-// post sends one message and passes on all messages in the server's response. Each request gets
-// exactly one response. If the server sends none, the response is an error.
+// post sends one message, and passes on all messages in the server's HTTP response. A request always
+// gets exactly one response. If the server sends none, post makes an error response.
 func (l *link) post(m message) {
 	request := m.key != "" && m.method != ""
 	answered, err := l.exchange(m)
@@ -159,7 +159,7 @@ func (l *link) exchange(m message) (answered bool, err error) {
 	return false, fmt.Errorf("answered with %s", resp.Status)
 }
 
-// answers reports whether raw, which may be a batch, contains the response to m.
+// answers reports whether raw contains the response to m. raw may be a batch.
 func answers(m message, raw []byte) bool {
 	all, _ := split(raw) // the gate drops raw if it is not JSON
 	return slices.ContainsFunc(all, func(raw json.RawMessage) bool {
@@ -168,7 +168,7 @@ func answers(m message, raw []byte) bool {
 	})
 }
 
-// stream passes on the events of a response, and reports whether one of the events was the response to m.
+// stream passes on the events of an HTTP response. It reports whether one of them was the response to m.
 func (l *link) stream(m message, resp *http.Response) (answered bool, err error) {
 	for event, err := range sse.Read(resp.Body, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
@@ -189,7 +189,7 @@ func (l *link) stream(m message, resp *http.Response) (answered bool, err error)
 	return answered, err
 }
 
-// learn stores the session and the protocol version from the response to initialize.
+// learn stores the session id and the protocol version from the response to the request initialize.
 func (l *link) learn(m message, h http.Header, body []byte) {
 	if m.method != methodInitialize {
 		return
@@ -203,8 +203,8 @@ func (l *link) learn(m message, h http.Header, body []byte) {
 	l.session, l.version = h.Get("Mcp-Session-Id"), response.Result.ProtocolVersion
 }
 
-// listen passes on the messages that the server sends outside of responses, until the connection ends.
-// Some servers have no stream of such messages.
+// listen passes on the messages that the server sends without a request of the client, until the
+// connection ends. Some servers have no stream for such messages.
 func (l *link) listen() {
 	for l.ctx.Err() == nil {
 		resp, err := l.do(http.MethodGet, message{})
@@ -273,11 +273,12 @@ func (l *link) setHeader(req *http.Request, m message) {
 	}
 }
 
-// statelessSince is the first version of the protocol without sessions. Its requests repeat their
-// method and name in headers.
+// statelessSince is the first version of the protocol without sessions. In this version, each HTTP
+// request repeats the message's method and name in headers.
 const statelessSince = "2026-07-28"
 
-// goodbye ends the session with the server. If goodbye fails, the server ends the session later.
+// goodbye ends the session with the server. It may fail, because the server also ends old sessions by
+// itself.
 func (l *link) goodbye() {
 	l.mu.Lock()
 	session := l.session
@@ -308,8 +309,8 @@ func (l *link) passOn(raw []byte) {
 	_, _ = l.answers.Write(append(oneLine(raw), '\n')) // Write fails if the gate has ended
 }
 
-// reasonOf returns an error of an HTTP client without its method and URL, because they may contain a
-// secret.
+// reasonOf returns an error of the HTTP client without the method and the URL, because the URL may
+// contain a secret.
 func reasonOf(err error) string {
 	var at *url.Error
 	if errors.As(err, &at) {

@@ -17,7 +17,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/relay"
 )
 
-// answers collects the messages for the client. It closes the channel all when each of the ids has a response.
+// answers collects the messages that the client gets. It closes the channel all when there is a response
+// for each of the ids.
 type answers struct {
 	mu    sync.Mutex
 	lines []string
@@ -45,8 +46,9 @@ func (a *answers) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// FuzzUpstream: whatever an MCP server answers over HTTP, it gets only the call that nod has allowed, once, at
-// its own address. Each request of the client gets one response, and the client gets whole messages alone.
+// FuzzUpstream: whatever an MCP server answers over HTTP, the call that nod has allowed reaches the
+// server only once and only at the server's own address. No other call reaches it. Each request of the
+// client gets one response, and the client gets only whole messages.
 func FuzzUpstream(f *testing.F) {
 	const ok = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`
 	for _, s := range []struct {

@@ -1,7 +1,6 @@
-// Package opencode connects OpenCode to nod. It reads the events of an OpenCode server. For each
-// permission for which OpenCode prompts its user, it sends nod a request, and replies to OpenCode with
-// nod's decision. OpenCode's user can answer at the same time. The first answer counts, and the other
-// prompt closes.
+// Package opencode connects OpenCode to nod. It reads the events of an OpenCode server. For each permission
+// for which OpenCode prompts its user, it sends nod a request, and replies to OpenCode with nod's decision.
+// OpenCode's user can answer at the same time. The first answer counts, and the other prompt closes.
 package opencode
 
 import (

@@ -95,9 +95,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// If nod cannot know which call would run, it asks a person. A rule about one of OpenCode's own tools
-// does not allow a tool of an MCP server with the same name. No rule allows a call whose input is
-// unusable.
+// If nod cannot know which call would run, it asks a person. A rule about one of OpenCode's own tools does
+// not allow a tool of an MCP server with the same name. No rule allows a call whose input is unusable.
 func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -131,8 +130,7 @@ func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	}
 }
 
-// When the agent no longer waits for a permission, the connector withdraws the request and gives a
-// reason.
+// When the agent no longer waits for a permission, the connector withdraws the request and gives a reason.
 func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	about := map[string]any{"sessionID": "ses_1"}

@@ -66,8 +66,7 @@ func (s wirePermission) permission(old bool) (permission, error) {
 	return p, nil
 }
 
-// texts returns the string, or the strings of the array, in raw. It returns nil for any other JSON
-// value.
+// texts returns the string, or the strings of the array, in raw. It returns nil for any other JSON value.
 func texts(raw json.RawMessage) []string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil && one != "" {

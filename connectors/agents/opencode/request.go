@@ -72,10 +72,9 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	return r, nil
 }
 
-// actionOf returns the action type of a tool for which OpenCode asks the given permission. A tool of an
-// MCP server or a plugin may have the name of one of OpenCode's own tools, but it needs another
-// permission. For such a tool, actionOf returns ActionMCPTool, so that no rule about OpenCode's own tool
-// covers the call.
+// actionOf returns the action type of a tool for which OpenCode asks the given permission. A tool of an MCP
+// server or a plugin may have the name of one of OpenCode's own tools, but it needs another permission. For
+// such a tool, actionOf returns ActionMCPTool, so that no rule about OpenCode's own tool covers the call.
 func actionOf(tool, permission string) schemas.ActionType {
 	a, known := actions[tool]
 	own := tool

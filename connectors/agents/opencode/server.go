@@ -216,8 +216,7 @@ func (s *server) sessions(ctx context.Context, id string) (own, root session, er
 	return own, root, errors.New("read the session: it is nested too deeply")
 }
 
-// reply sends r as the answer to the permission p. If p has an answer already, the error is the status
-// 404.
+// reply sends r as the answer to the permission p. If p has an answer already, the error is the status 404.
 func (s *server) reply(ctx context.Context, p permission, r reply, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

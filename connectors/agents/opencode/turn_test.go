@@ -215,8 +215,7 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	assert.Equal(t, schemas.KindToolCall, r.asked().Request.Kind)
 }
 
-// If a session continues while the connector cannot reach OpenCode, the question about its turn still
-// ends.
+// If a session continues while the connector cannot reach OpenCode, the question about its turn still ends.
 func TestATurnThatGoesOnUnheardEndsTheQuestion(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)

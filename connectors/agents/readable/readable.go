@@ -1,11 +1,11 @@
-// Package readable lists the directories outside a project that a command may read without a
-// permission. They belong to the system and to toolchains. The packages that confine commands to their
-// permissions use these lists. The policy uses the lists to name the permissions that a command lacks.
+// Package readable lists the directories of the system and of toolchains that a command may read
+// without a permission, although they are outside its project. The packages that confine a command to
+// its permissions use the lists. The policy uses them to name the permissions that a command lacks.
 package readable
 
-// System returns the paths that every confined command may read, if they exist: programs,
-// libraries, and the files that programs need to start, to look up names and to check certificates.
-// These paths contain no secret keys and no files of a user.
+// System returns the paths that every confined command may read. Some of them may not exist. They are
+// programs, libraries, and the files that programs need in order to start, to look up names and to
+// check certificates. They contain no secret keys and no files of a user.
 func System() []string {
 	return []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store", "/gnu/store",
@@ -20,8 +20,8 @@ func System() []string {
 	}
 }
 
-// ContainedSystem returns the paths outside the home directory that a command in a container may
-// read in addition to System.
+// ContainedSystem returns the paths outside the home directory that a contained command may read
+// besides those of System.
 func ContainedSystem() []string {
 	return []string{
 		"/opt", "/etc/alternatives", "/etc/java", "/etc/maven", "/etc/python3", "/etc/perl", "/etc/ca-certificates", "/etc/ca-certificates.conf",
@@ -30,8 +30,8 @@ func ContainedSystem() []string {
 	}
 }
 
-// Toolchains returns the directories of toolchains in the home directory, without the home
-// directory's path. They contain programs and libraries, but no settings and no credentials.
+// Toolchains returns the directories of toolchains, relative to the home directory. They contain
+// programs and libraries, but no settings and no credentials.
 func Toolchains() []string {
 	return []string{
 		".cargo/bin", ".cargo/env", ".rustup", ".nvm", ".fnm", ".volta", ".asdf", ".local/share/mise", ".local/share/fnm", ".local/share/rtx",
@@ -42,9 +42,8 @@ func Toolchains() []string {
 	}
 }
 
-// Caches returns the caches of toolchains in the home directory, without the home directory's path.
-// A command in a container may read the caches. Its changes go to an overlay, so that it cannot put
-// code into later builds outside the container.
+// Caches returns the caches of toolchains, relative to the home directory. A contained command may read
+// them. Its changes go to an overlay, so that it cannot add code to later builds outside the container.
 func Caches() []string {
 	return []string{
 		".cache/go-build", "go/pkg", ".npm/_cacache", ".cache/pip", ".cache/uv", ".cache/yarn", ".cache/pnpm", ".local/share/pnpm", ".yarn/berry",

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// IDKey returns a key that is the same for all spellings of a JSON-RPC id. For example, 1 and 1.0 have
-// the same key, and so have "a" and "\u0061", but 1 and "1" have different keys. For a value that
-// cannot be an id, such as null, IDKey returns "".
+// IDKey returns a key for a JSON-RPC id. All spellings of an id have the same key: 1 and 1.0 have the
+// same key, and so have "a" and "\u0061". 1 and "1" have different keys, because they are different
+// ids. If the value cannot be an id, such as null, the key is "".
 func IDKey(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""

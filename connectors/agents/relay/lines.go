@@ -1,5 +1,5 @@
-// Package relay contains code for the programs that nod puts between a host and its agent or server.
-// It handles lines, JSON-RPC ids, and the process of the agent or server.
+// Package relay is for the programs that nod puts between a host and its agent, or between a client and
+// its server. It handles lines, JSON-RPC ids, and the process of the agent or server.
 package relay
 
 import (
@@ -16,9 +16,9 @@ type Peer struct {
 	Out io.Reader // the peer's output
 }
 
-// EachLine calls f with every line of r, including its line break, and with the unfinished last line
-// if there is one. It does not limit the length of a line, because a truncated line could hide a
-// request for permission. f may keep the line. EachLine returns the first error of f or of reading r.
+// EachLine calls the function f with every line of r. The line contains its line break, which only an
+// unfinished last line lacks. A line may have any length, because a cut could hide a request for
+// permission. f may keep the line. EachLine returns the first error of f or of a read.
 func EachLine(r io.Reader, f func(line []byte) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -37,9 +37,8 @@ func EachLine(r io.Reader, f func(line []byte) error) error {
 	}
 }
 
-// LineWriter writes whole lines from several goroutines. If a peer's output ends in the middle of a
-// line, LineWriter writes this fragment. Every later write fails, because the next line would become
-// a part of the fragment.
+// LineWriter writes whole lines from several goroutines. If an output ends in the middle of a line,
+// LineWriter writes this fragment. Every later write fails, because it would continue the fragment.
 type LineWriter struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -49,7 +48,7 @@ type LineWriter struct {
 // NewLineWriter returns a LineWriter that writes to w.
 func NewLineWriter(w io.Writer) *LineWriter { return &LineWriter{w: w} }
 
-// WriteLine writes a line. After a line without a line break, every later write fails.
+// WriteLine writes a line. If the line has no line break, every later write fails.
 func (l *LineWriter) WriteLine(line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

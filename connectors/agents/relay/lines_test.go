@@ -20,8 +20,8 @@ func TestNothingIsWrittenAfterAPartialLine(t *testing.T) {
 	assert.Equal(t, "{}\n{\"half", out.String())
 }
 
-// TestIDKey: equal JSON-RPC ids have the same key even if they are written differently. Different ids
-// have different keys.
+// TestIDKey: equal JSON-RPC ids have the same key even if their spelling differs. Different ids have
+// different keys.
 func TestIDKey(t *testing.T) {
 	for _, same := range [][]string{
 		{`1`, `1.0`, `1e0`}, {`"1"`, `"\u0031"`}, {`"a"`, `"\u0061"`}, {`-5`, `-5.0`}, {`0`, `-0`},

@@ -13,10 +13,10 @@ import (
 const (
 	// endWithin is the time between SIGTERM and SIGKILL for a program that has not ended.
 	endWithin = 5 * time.Second
-	// drainWithin is how long Run still reads the program's output after the program has ended. The
-	// program's child processes may keep the output open for longer.
+	// drainWithin is how long Run still reads the program's output after the program has ended, because
+	// child processes may keep the output open.
 	drainWithin = 2 * time.Second
-	// passWithin is how long Run waits for pass after ctx has ended.
+	// passWithin is how long Run waits for the function pass after ctx has ended.
 	passWithin = 5 * time.Second
 )
 
@@ -27,16 +27,16 @@ type Program struct {
 	Stderr io.Writer
 }
 
-// Run starts the program and calls pass with its input and its output. pass must return when the
-// output has ended. Run returns the program's exit code, or 128 plus the signal's number if a
-// signal ended the program. When ctx ends, the program gets SIGTERM, and SIGKILL after endWithin.
-// Run returns an error only if the program could not be started.
+// Run starts the program, and calls the function pass with the program's input and output. pass must
+// return when the output has ended. When ctx ends, the program gets SIGTERM, and SIGKILL after
+// endWithin. Run returns the program's exit code, or 128 plus the signal's number if a signal ended the
+// program. It returns an error only if it could not start the program.
 func (p Program) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Reader)) (exit int, err error) {
 	if len(p.Args) == 0 {
 		return 0, fmt.Errorf("name the command of %s after --", p.Role)
 	}
-	// The pipes are made with os.Pipe, because os/exec closes its own pipes as soon as the program
-	// ends, and the program's last output would then be lost.
+	// os.Pipe makes these pipes, because os/exec closes its own pipes as soon as the program ends, and
+	// the program's last output would be lost.
 	input, in, err := os.Pipe()
 	if err != nil {
 		return 0, fmt.Errorf("make a pipe to %s: %w", p.Role, err)

@@ -47,8 +47,7 @@ func (i *issuer) examine(ctx context.Context) error {
 	return nil
 }
 
-// signingKeys reads the keys at the URL from, and returns how many of these keys can check a
-// signature.
+// signingKeys reads the keys at the URL from, and returns how many of these keys can check a signature.
 func (i *issuer) signingKeys(ctx context.Context, from string) (n int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {

@@ -33,8 +33,7 @@ type Job struct {
 	// Match contains a pattern for the text of each claim; see the type pattern. A name that begins
 	// with / is the path of a nested claim, such as /kubernetes.io/namespace.
 	Match map[string]string `json:"match"`
-	// Agent is the agent's name. It may contain the text of one claim, as in
-	// ci-{{repository_id}}.
+	// Agent is the agent's name. It may contain the text of one claim, as in ci-{{repository_id}}.
 	Agent string `json:"agent"`
 	// CAFile is a PEM file with the certificates of the authority that signed the issuer's
 	// certificate. It is empty if the system trusts that authority.

@@ -25,8 +25,7 @@ type Service struct {
 	log      *slog.Logger
 }
 
-// New returns a service with the settings s. It returns an error if it cannot read the CAFile
-// of a job.
+// New returns a service with the settings s. It returns an error if it cannot read the CAFile of a job.
 func New(s *Settings, log *slog.Logger) (*Service, error) {
 	service := &Service{settings: s, issuers: map[string]*issuer{}, log: log}
 	for _, j := range s.Jobs {

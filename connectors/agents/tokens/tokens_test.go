@@ -184,8 +184,7 @@ func TestAnIssuerChangesItsKeys(t *testing.T) {
 	refused(t, s, "ci-web", old)
 }
 
-// Anybody can send tokens with unknown keys. nod sends the issuer a request for only a few of
-// these tokens.
+// Anybody can send tokens with unknown keys. nod sends the issuer a request for only a few of these tokens.
 func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
 	i := tokenstest.New(t)
 	s := service(t, i, web)

@@ -119,8 +119,7 @@ func TestAGrantedNameWithAPrivateAddressIsRefused(t *testing.T) {
 	assert.Contains(t, p.Refused()[0].Reason, "127.0.0.1, which is not public")
 }
 
-// A client cannot reach a second host by the header Host, or by a second request on the same
-// connection.
+// A client cannot reach a second host by the header Host, or by a second request on the same connection.
 func TestOneRequestIsServedPerConnection(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "served ", r.Host) }))
 	defer server.Close()

@@ -182,9 +182,8 @@ func (s *Step) overlay() error {
 	return bind(Old+s.Source, s.Path, s.Attr|ReadOnly, 0, 0, 0, 0)
 }
 
-// bind mounts source at path. The device and inode numbers say which files source and path must
-// be; 0 means any file. They are necessary because another process could rename a file during
-// the call.
+// bind mounts source at path. The device and inode numbers say which files source and path must be; 0 means
+// any file. They are necessary because another process could rename a file during the call.
 func bind(source, path string, attr, sourceDev, sourceIno, pathDev, pathIno uint64) error {
 	from, err := openExactly(source, sourceDev, sourceIno)
 	if err != nil {

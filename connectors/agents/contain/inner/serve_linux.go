@@ -96,9 +96,8 @@ func follow(pid int) {
 	syscall.Exit(1)
 }
 
-// takeInput makes a process group the foreground job of the terminal. It blocks SIGTTOU during the
-// call, because the kernel sends this signal to a background process that changes the foreground
-// job.
+// takeInput makes a process group the foreground job of the terminal. It blocks SIGTTOU during the call,
+// because the kernel sends this signal to a background process that changes the foreground job.
 func takeInput(group int) {
 	const block, setMask = 0, 2
 	runtime.LockOSThread() // stay on one thread, because each thread has its own signal mask

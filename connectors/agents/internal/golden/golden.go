@@ -34,14 +34,14 @@ import (
 // waitAtMost is how long a test waits for each event.
 const waitAtMost = time.Minute
 
-// Side is a program that the connector connects. The test acts as this program.
+// Side is a program that the connector connects to another. The test acts as this program.
 type Side struct {
-	// Says sends text to the connector as this program's output.
+	// Says sends a text to the connector, as output of the program.
 	Says func(text string)
-	// Hears returns the next text from the connector to this program. If the connector sends no text,
-	// Hears fails the test.
+	// Hears returns the next text that the connector sends to the program. If there is none, the test
+	// fails.
 	Hears func() string
-	// JSON makes Replay compare received texts as JSON instead of byte for byte.
+	// If JSON is true, Replay compares texts as JSON. Otherwise it compares their bytes.
 	JSON bool
 }
 
@@ -84,8 +84,7 @@ func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	assert.Empty(t, nod.unplayed(), "the transcript says nothing of these")
 }
 
-// Nod stands in for nod and decides requests as a transcript says. It implements agents.Asker and
-// hook.Nod.
+// Nod acts as nod, and makes the decisions in a transcript. It implements agents.Asker and hook.Nod.
 type Nod struct {
 	asks      chan *pendingAsk
 	withdrawn chan withdrawal
@@ -123,7 +122,7 @@ func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, err
 	}
 }
 
-// Withdraw passes the reason to the next line "> withdrawn" of the transcript.
+// Withdraw gives its reason to the next line "> withdrawn" of the transcript.
 func (n *Nod) Withdraw(_ context.Context, session, id, reason string) error {
 	n.withdrawn <- withdrawal{session, id, reason}
 	return nil
@@ -139,7 +138,7 @@ func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")
 }
 
-// HostResolved compares p with the transcript's next line that begins with "> passed".
+// HostResolved gives its argument to the next line "> passed" of the transcript.
 func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	data, err := schemas.Encode(p)
 	n.passed <- string(data)
@@ -149,11 +148,11 @@ func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 // TakeNotices returns no notices.
 func (n *Nod) TakeNotices(context.Context, string) ([]schemas.Notice, error) { return nil, nil }
 
-// Notices never calls the function heard.
+// Notices returns without a call of the function heard.
 func (n *Nod) Notices(context.Context, string, func(schemas.Notice)) error { return nil }
 
-// unplayed returns the requests, withdrawals and calls of HostResolved for which the transcript had no
-// line, and the requests that are still pending.
+// unplayed returns the requests that are still pending, and the requests, withdrawals and calls of
+// HostResolved that are not in the transcript.
 func (n *Nod) unplayed() (all []string) {
 	for _, a := range n.open {
 		all = append(all, "pending: "+a.request.PendingID)
@@ -172,7 +171,8 @@ func (n *Nod) unplayed() (all []string) {
 	}
 }
 
-// playLine plays a line about nod. For a line about another side it returns false.
+// playLine plays a line about nod. If the line is about another side, playLine does nothing and returns
+// false.
 func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
@@ -218,8 +218,8 @@ func Next[T any](t *testing.T, from <-chan T) T {
 
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
-// encodeStable encodes a request for comparison. It sets the time to zero and replaces a random id by
-// "random".
+// encodeStable encodes a request so that two runs of a test can be compared. The time is zero, and
+// "random" replaces a random id.
 func encodeStable(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The test of a transcript fails if nod receives a message for which the transcript has no line.
+// The test of a transcript fails if nod gets a message that is not in the transcript.
 func TestWhatNoLinePlaysIsSeen(t *testing.T) {
 	nod := NewNod()
 	assert.Empty(t, nod.unplayed())
@@ -26,7 +26,7 @@ func TestWhatNoLinePlaysIsSeen(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	ask := func() { // the context has ended, so Ask returns at once
+	ask := func() { // Ask returns at once, because the context has ended
 		_, err := nod.Ask(ctx, schemas.Request{SessionID: "s1", PendingID: "p1", CreatedAt: time.Now()})
 		require.Error(t, err)
 	}
