@@ -66,6 +66,9 @@ func MainWithNod(m *testing.M) {
 func prepare() {
 	_ = flag.Set("test.parallel", "16") // the tests wait for deadlines more than they use a CPU
 	flag.Parse()
+	if testing.Short() {
+		return // .ci/run gives -short with the race detector, which multiplies the memory
+	}
 	// A nod in a test has little memory, and would collect garbage often.
 	const percent = 400
 	debug.SetGCPercent(percent)
