@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -173,10 +174,10 @@ func (v *view) finish(p *inner.Plan) *inner.Plan {
 	return p
 }
 
-// proxyVariables are the environment variables that make programs use the proxy for all hosts except
+// proxyVariables returns the environment variables that make programs use the proxy for all hosts except
 // localhost.
 func proxyVariables() []string {
-	const at = "127.0.0.1:61280"
+	at := "127.0.0.1:" + strconv.Itoa(inner.ProxyPort)
 	var all []string
 	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "npm_config_proxy", "npm_config_https_proxy"} {
 		all = append(all, name+"=http://"+at)
