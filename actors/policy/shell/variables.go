@@ -112,7 +112,7 @@ func (v *variables) learnSure(file *syntax.File) {
 			if !once[a.Name.Value] || a.Append || a.Index != nil || a.Value == nil {
 				continue
 			}
-			if values := v.values[a.Name.Value]; len(values) == 1 && plainWord.MatchString(values[0]) && !strings.ContainsAny(values[0], "*?~") && literal(a.Value) {
+			if values := v.values[a.Name.Value]; len(values) == 1 && plainWord.MatchString(values[0]) && !strings.ContainsAny(values[0], "*?~") && isFixed(a.Value, func(*syntax.ParamExp) bool { return false }) {
 				v.sure[a.Name.Value] = a.End().Offset()
 			}
 		}
@@ -138,38 +138,33 @@ func plainAssigns(st *syntax.Stmt) []*syntax.Assign {
 	return nil
 }
 
-// literal reports whether a word has no expansion.
-func literal(w *syntax.Word) bool {
-	plain := true
-	syntax.Walk(w, func(n syntax.Node) bool {
-		switch n.(type) {
-		case nil, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted:
-		default:
-			plain = false
-		}
-		return plain
-	})
-	return plain
-}
-
-// isSure reports whether all that the shell puts into a word is certainly one plain text.
-func (v *variables) isSure(w *syntax.Word) bool {
-	sure := true
+// isFixed reports whether a word has no expansion except variables for which isSure returns true.
+func isFixed(w *syntax.Word, isSure func(*syntax.ParamExp) bool) bool {
+	fixed := true
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.ParamExp:
-			if sure = sure && isPlainParam(n); sure {
-				since, known := v.sure[n.Param.Value]
-				sure = known && since < n.Pos().Offset()
-			}
+			fixed = fixed && isSure(n)
 			return false
 		case nil, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted:
 		default:
-			sure = false
+			fixed = false
 		}
-		return sure
+		return fixed
 	})
-	return sure
+	return fixed
+}
+
+// isSure reports whether the shell certainly puts only one plain text into each variable of a word, and whether
+// the word has no other expansion.
+func (v *variables) isSure(w *syntax.Word) bool {
+	return isFixed(w, func(p *syntax.ParamExp) bool {
+		if !isPlainParam(p) {
+			return false
+		}
+		since, known := v.sure[p.Param.Value]
+		return known && since < p.Pos().Offset()
+	})
 }
 
 // fill returns the texts that a word with variables may become, or nil if it has no variables.
