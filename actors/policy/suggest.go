@@ -68,8 +68,8 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 // sameReads returns a rule with the rules for further commands that read from the same service.
 func sameReads(rule schemas.RememberedRule) []schemas.RememberedRule {
 	all := []schemas.RememberedRule{rule}
-	if names := commands.SameReads(rule.Argv); rule.Prefix && names != nil {
-		for _, argv := range names[1:] {
+	if rule.Prefix {
+		for _, argv := range commands.OtherReads(rule.Argv) {
 			all = append(all, schemas.RememberedRule{Tool: rule.Tool, Argv: argv, Prefix: true, Project: rule.Project})
 		}
 	}

@@ -100,34 +100,37 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 	case !keepsToProject(list, rest), slices.ContainsFunc(rest, func(w string) bool { return strings.HasPrefix(w, "@") }):
 		return false
 	}
-	assigns := !(c.level == levelApproved && c.Text) // of a command whose operands are text, no operand sets a variable
+	assigns := !(c.level == levelApproved && c.Text) // if the operands of a command are text, none of them sets a variable
 	return !slices.ContainsFunc(WithoutFilters(append([]string{shown[0]}, rest...))[1:], func(w string) bool {
 		return assigns && !strings.HasPrefix(w, "-") && strings.Contains(w, "=") || leadsOut(w, loc)
 	})
 }
 
-// readsOfOneKind are commands of gh that only read what a login can see. A person may allow all of them by
-// one answer.
+// readsOfOneKind are commands of gh that change nothing, and show only data that the user's login may see. A
+// person may allow all of them by one answer.
 var readsOfOneKind = []string{"pr view", "pr list", "pr checks", "pr diff", "issue view", "issue list", "run view", "run list", "api", "search issues"}
 
-// ReadsService reports whether argv begins with the name of one of the commands of SameReads.
-func ReadsService(argv []string) bool {
-	return len(argv) > 1 && SameReads(argv[:2]) != nil || len(argv) > 2 && SameReads(argv[:3]) != nil
+func isOfOneKind(name []string) bool {
+	return len(name) > 1 && name[0] == "gh" && slices.Contains(readsOfOneKind, strings.Join(name[1:], " "))
 }
 
-// SameReads returns the names of commands that read like the command of this name, with this command first. If
-// there are none, it returns nil.
-func SameReads(name []string) [][]string {
-	if len(name) < 2 || name[0] != "gh" || !slices.Contains(readsOfOneKind, strings.Join(name[1:], " ")) {
+// ReadsService reports whether argv begins with the name of one of the commands readsOfOneKind.
+func ReadsService(argv []string) bool {
+	return isOfOneKind(argv[:min(2, len(argv))]) || isOfOneKind(argv[:min(3, len(argv))])
+}
+
+// OtherReads returns the names of all other commands that read from the same service as the command with this
+// name. If name is not the name of one of the commands readsOfOneKind, OtherReads returns nil.
+func OtherReads(name []string) (others [][]string) {
+	if !isOfOneKind(name) {
 		return nil
 	}
-	out := [][]string{name}
 	for _, other := range readsOfOneKind {
 		if words := strings.Fields("gh " + other); !slices.Equal(words, name) {
-			out = append(out, words)
+			others = append(others, words)
 		}
 	}
-	return out
+	return others
 }
 
 // leadsOut reports whether the word w names a path outside the project. It also reports true for a
