@@ -10,7 +10,6 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
-	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -118,19 +117,19 @@ func (p *Policy) missingShellRules(c *Call, in tools.Input, loc pathname.Locatio
 			return nil
 		}
 		// A rule with a number in place of an unknown one would be a rule for another call.
-		counts := slices.ContainsFunc(part.Words, func(w word.Word) bool { return w.Expands })
+		hasNumber := part.HasUnknownNumber()
 		var options []schemas.RememberedRule
 		n := commands.RunnerWords(argv)
 		if loc.Lost && line.Lost && len(line.Dirs) == 0 { // the directory is unknown, so no rule can name it
-			if !counts && !in.KeepsShell() && (n > 0 || commands.Boundable(argv)) {
+			if !hasNumber && !in.KeepsShell() && (n > 0 || commands.Boundable(argv)) {
 				options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project, Elsewhere: true}}
 			}
 		} else if n > 0 {
 			options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.Project}}
-			if !counts {
+			if !hasNumber {
 				options = append([]schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project}}, options...)
 			}
-		} else if !counts && commands.Boundable(argv) {
+		} else if !hasNumber && commands.Boundable(argv) {
 			dirs := slices.Sorted(slices.Values(line.Dirs))
 			options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project, Dirs: slices.Compact(dirs)}}
 		}

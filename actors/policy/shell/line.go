@@ -71,6 +71,11 @@ func (p *Part) Argv() ([]string, bool) {
 	return out, true
 }
 
+// HasUnknownNumber reports whether the shell puts an unknown number into one of the part's words.
+func (p *Part) HasUnknownNumber() bool {
+	return slices.ContainsFunc(p.Words, func(w word.Word) bool { return w.Expands })
+}
+
 // parsers keeps parsers of Bash, because making a parser is slow.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
 
@@ -369,7 +374,7 @@ func (line *Line) call(c *syntax.CallExpr) {
 
 // addPart adds a simple command to the line, and checks it if all its words are known.
 func (line *Line) addPart(p Part) {
-	if slices.ContainsFunc(p.Words, func(w word.Word) bool { return w.Expands }) && !takesNumbers(p.Words) {
+	if p.HasUnknownNumber() && !takesNumbers(p.Words) {
 		p.UnknownWords = true
 		if p.Why == "" {
 			p.Why = unknownNumber
