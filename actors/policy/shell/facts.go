@@ -65,11 +65,7 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 	src = src[:min(len(src), maxCommand)]
 	f := &Facts{Location: loc, secrets: r.Secrets}
 	if line.simple {
-		argv := make([]string, len(line.Parts[0].Words))
-		for i, w := range line.Parts[0].Words {
-			argv[i] = w.Text
-		}
-		f.addCommand(argv, false, 0)
+		f.addCommand(texts(line.Parts[0].Words), false, 0)
 		f.ownWrites(false)
 		return f
 	}
@@ -106,7 +102,7 @@ func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
 
 func (f *Facts) walk(file *syntax.File, src string, depth int) {
 	if f.vars == nil { // a line inside another also has the variables of the outer one
-		f.vars = &variables{values: map[string][]string{}, from: map[string][]string{}, refs: map[string]bool{}, sure: map[string]uint{}}
+		f.vars = &variables{values: map[string][]string{}, from: map[string][]string{}, refs: map[string]bool{}}
 	}
 	outerSure := f.vars.sure
 	f.vars.sure = map[string]uint{} // offsets of the outer line mean nothing in this one
