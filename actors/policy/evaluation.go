@@ -173,7 +173,7 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
 	default:
 		if ev.location.Looked != nil {
-			ev.namesOnlyProject() // notes the names in the input that may be links, which matter for answers that this policy may not have
+			ev.namesOnlyProject() // collects the names in the input that may be links, because answers that this policy does not have may depend on them
 		}
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"has effects that nod does not know"}}
 		if verb := tools.GraveVerb(ev.call.ToolName); verb != "" {

@@ -122,7 +122,7 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 
 // coversUnknown reports whether a remembered rule covers this input of a tool that nod does not know.
 func coversUnknown(a *schemas.RememberedRule, ev *evaluation) bool {
-	if a.Project == "" { // no answer makes such a rule; it comes from a session's permissions, which the call's paths have passed
+	if a.Project == "" { // the rule is a permission of a session, not an answer; other checks compare the call's paths with the permissions
 		return ev.namesNoSecret()
 	}
 	return tools.Rememberable(a.Tool) && ev.namesOnlyProject()

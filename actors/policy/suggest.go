@@ -31,10 +31,11 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	return out
 }
 
-// Remember returns the ways in which a person can allow, from now on, a call about which nod asks.
-// The first way allows only this call. If nod can limit the effect, a second way also allows similar
-// calls. A third way also allows further commands that only read from the same service. Each way has all
-// rules that the call needs. If nod cannot tell what a rule would allow, Remember returns nil.
+// Remember returns the ways in which a person can allow, from now on, a call about which nod asks. Each way
+// has all rules that the call needs. The first way is the narrowest: it allows only this call, unless nod has
+// only rules that also allow similar calls. If nod can limit the effect, a second way also allows similar
+// calls. A third way also allows further commands that only read from the same service. Remember returns nil
+// if nod does not ask about the call, or has no rule that allows the call and whose effect nod can limit.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil

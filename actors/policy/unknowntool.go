@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// maxInputTexts is the number of words in the input of an unknown tool that nod checks. An input with
-// more words asks.
+// maxInputTexts is the largest number of words that nod checks in the input of an unknown tool. nod asks about
+// an input with more words.
 const maxInputTexts = 2000
 
 // namesOnlyProject reports whether the input of a tool that nod does not know names no secret, no
@@ -33,8 +33,8 @@ func (ev *evaluation) namesNoSecret() bool {
 	})
 }
 
-// inputTexts has the texts in the keys and the strings of an input, at any depth, also in JSON within
-// strings, and as they are without URL encoding.
+// inputTexts has the keys and the strings of an input at any depth, and those of JSON within its strings. If a
+// text has URL encoding, inputTexts also has the text without the encoding.
 type inputTexts struct {
 	whole []string
 	words []string // the texts and their words
@@ -104,7 +104,7 @@ func (ev *evaluation) namesOutside(text string) bool {
 	})
 }
 
-// computed matches a path that begins in the home of another person, or with a variable.
+// computed matches a path that begins in the home of another user, or that has a variable before a slash.
 var computed = lazyregexp.New(`^~[^/]+|[$%].*/`)
 
 // acts reports whether a text tells a tool to do something: a statement of a database, a command in a
@@ -122,7 +122,7 @@ var address = lazyregexp.New(`(?i)^(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#]|^[\w.+-]
 
 // innerHost reports whether a text without a scheme may be the address of a host that is not public.
 func innerHost(text string) bool {
-	host, _, _ := strings.Cut(text, "/") // the words of a text with spaces are checked one by one
+	host, _, _ := strings.Cut(text, "/") // a text with spaces is no host; nod also checks each of its words
 	host = strings.TrimRight(host, ".:!?")
 	return !strings.ContainsAny(host, " \t\r\n") && (strings.EqualFold(host, "localhost") || strings.Contains(host, ".") || port.MatchString(host)) && tools.PrivateURL("http://"+host) != ""
 }

@@ -295,7 +295,8 @@ func (c *command) runsCode(t shell.Term) {
 	}
 }
 
-// importsFiles checks the files that code imports by their paths. A line may have put code into such a file.
+// importsFiles checks the files that code imports by their paths, because a line may have put code into such
+// a file.
 func (c *command) importsFiles(code string) {
 	for _, m := range imports.FindAllStringSubmatch(code, -1) {
 		text := m[1] + m[2]
@@ -315,8 +316,8 @@ func (c *command) importsFiles(code string) {
 var (
 	imports    = lazyregexp.New(`(?:\b(?:require|require_relative|import|from|use\s+lib|include_path)\b|-I|path\.\w+)\s*\(?\s*(?:\d+\s*,\s*)?(?:'([^']*)'|"([^"]*)")`)
 	importWord = lazyregexp.New(`\bimport\b`)
-	// searchPath matches code that may change in which directories a language looks for modules. The name
-	// ownSearchPath stands for the form in which the directory is written out, and for reading the list.
+	// searchPath matches code that may change the directories in which a language looks for modules.
+	// ownSearchPath matches code that adds a directory which the code spells out, or that only reads the list.
 	searchPath    = lazyregexp.New(`\bsys\s*\.\s*path\b|\bsys\s+as\b|\bfrom\s+sys\s+import\b|\bsys\s*\.\s*(?:path_hooks|path_importer_cache|meta_path|modules)\b|\$LOAD_PATH|\$:|@INC|package\.c?path|module\.paths|globalPaths|\bsite\.`)
 	ownSearchPath = lazyregexp.New(`\bsys\.path\.(?:insert\s*\(\s*\d+\s*,|append\s*\()\s*(?:'[^']*'|"[^"]*")\s*\)|\b(?:print\s*\(|in\s)\s*sys\.path\b\s*[):\]]`)
 )

@@ -77,7 +77,7 @@ func isRelative(w word.Word) bool {
 const unknownNumber = "$? may stand for any number"
 
 // takesNumbers reports whether an unknown number may be part of the words, because the command only
-// prints its words, compares them as strings, or takes them for the number of something that it shows.
+// prints its words, compares them as strings, or shows the item with that number.
 func takesNumbers(words []word.Word) bool {
 	switch words[0].Text {
 	case "echo", "printf", ":":
