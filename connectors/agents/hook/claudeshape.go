@@ -79,12 +79,7 @@ func readProgram(host Host, input []byte, questions []string) (Call, claudeInput
 		call.Ignore = "" // this signal is about a question
 		call.HostResolved = programHostResolved(host, &call)
 	}
-	call.TakesNotices = s.takesNotices(&call)
 	return call, in, err
-}
-
-func (s Setup) takesNotices(c *Call) bool {
-	return c.TaskID == "" && slices.Contains(s.Notices, c.Event)
 }
 
 var errNoEvent = errors.New("the hook's input names no hook_event_name")

@@ -82,10 +82,6 @@ type Call struct {
 	Signal       bool
 	HostResolved schemas.HostResolved
 
-	// TakesNotices is true if the reply to this input can contain notices for the host's main agent;
-	// see Setup.Notices.
-	TakesNotices bool
-
 	// TurnOver describes the end of a turn of the main agent. It is set if the input reports such an end
 	// and the hook tells people about it (see Options.Turns).
 	TurnOver *agents.Turn
@@ -137,7 +133,7 @@ type Verdict struct {
 	// Update is the field Update of the Rule that a person chose. It is nil if Effect is not Allow, or
 	// if the person chose no rule.
 	Update json.RawMessage
-	// Notices are lines for the agent. They are set only if Call.TakesNotices is true.
+	// Notices are lines for the host's main agent. They are set only at the events of Setup.Notices.
 	Notices []string
 }
 
