@@ -47,7 +47,7 @@ func (codex) Read(input []byte) (Call, error) {
 		}
 	}
 	if call.Project = call.Cwd; err == nil && !call.Signal && call.Action == schemas.ActionCommand {
-		call.Cwd, _ = call.commandDir() // an unknown directory is "", so that allow rules that depend on the directory do not apply
+		call.Cwd = call.commandDir() // if the directory is unknown, allow rules that depend on it do not apply
 	}
 	return call, err
 }
