@@ -102,6 +102,20 @@ func (c *Call) nameTool(name string, questions []string) {
 	}
 }
 
+// hasOnly reports whether the call has no other arguments than the given ones.
+func (c *Call) hasOnly(arguments []string) bool {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(c.Input, &args) != nil {
+		return false
+	}
+	for name := range args {
+		if !slices.Contains(arguments, name) {
+			return false
+		}
+	}
+	return true
+}
+
 // withoutEdits returns v for a host that cannot run an edited input. If v is an allow with an edit, it
 // becomes a denial that tells the agent to make the call again with the edited input. If v has no
 // reason, it gets one.
