@@ -13,12 +13,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-func (s Setup) isBare(path string) bool {
-	return s.Bare && filepath.Base(path) == filepath.Base(s.File)
-}
-
 // OffBy returns the reason why the host does not run nod's hooks in the settings file at path, or "". The
-// reason is that another file has hooks; see Setup.Others.
+// reason is in another file; see Setup.Others.
 func (h Host) OffBy(path string) (problem string, err error) {
 	doc, err := readHooks(h, path)
 	if err != nil {
