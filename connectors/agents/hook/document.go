@@ -147,8 +147,6 @@ func (d *document) bytes() []byte {
 
 func packed(list *hujson.Array) []byte { return hujson.Value{Value: list}.Pack() }
 
-func (d *document) isTrue(name string) bool { return isTrue(d.top, name) }
-
 func isTrue(object *hujson.Object, name string) bool {
 	i := agents.Member(object, name)
 	if i < 0 {
@@ -161,7 +159,7 @@ func isTrue(object *hujson.Object, name string) bool {
 // isOff reports whether the file turns all hooks off; see Setup.Off.
 func (d *document) isOff(s Setup) bool {
 	if !s.Bare {
-		return d.isTrue(s.Off)
+		return isTrue(d.top, s.Off)
 	}
 	hooks, err := d.hooks()
 	return err == nil && hooks != nil && isTrue(hooks, s.Off)
