@@ -62,7 +62,7 @@ func (c *historyCmd) sayEnd(e *env, past *pastRequests, nothing bool) {
 		}
 		return
 	}
-	end := "the log begins on " + past.begins.Local().Format("2 Jan 2006 15:04")
+	end := logBegins(past.begins)
 	switch {
 	case nothing && (len(c.Words) > 0 || c.Outcome != ""):
 		end = "no decision matches; " + end
@@ -70,6 +70,10 @@ func (c *historyCmd) sayEnd(e *env, past *pastRequests, nothing bool) {
 		end = "no request was decided; " + end
 	}
 	fmt.Fprintln(e.stderr, end)
+}
+
+func logBegins(at time.Time) string {
+	return "the log begins on " + at.Local().Format("2 Jan 2006 15:04")
 }
 
 // pastRequests are requests from the log, the newest first. begins is the time of the log's oldest
@@ -165,7 +169,7 @@ func (c *sessionsCmd) listPast(e *env, d *desk, tally *people.SessionTally) erro
 	}
 	switch {
 	case !begins.IsZero():
-		fmt.Fprintln(e.stderr, "the log begins on "+begins.Local().Format("2 Jan 2006 15:04"))
+		fmt.Fprintln(e.stderr, logBegins(begins))
 	case err == nil && len(sessions) == 0:
 		fmt.Fprintln(e.stderr, "no session has asked in this time")
 	}

@@ -78,15 +78,11 @@ func isStrict(host hook.Host, path string) bool {
 }
 
 // seesAll reports whether the host runs the hook before every tool call, even before calls that the
-// host would allow by itself.
+// host would allow by itself. A host without strict events has only one kind of hook, and calls it for
+// every tool call.
 func (c *installCmd) seesAll() bool {
-	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.VSCode().Name, hook.Droid().Name, hook.Pi().Name, hook.OpenClaw().Name: // these programs have only one kind of hook, and call it for every tool call
-		return true
-	case hook.ClaudeCode().Name, hook.Codex().Name:
-		return c.Strict
-	}
-	return false
+	host, err := hostNamed(c.Agent)
+	return err == nil && (c.Strict || len(host.Setup.Strict) == 0)
 }
 
 // installed contains the changed files of an installation: an agent program's settings and, if the

@@ -3,7 +3,6 @@ package agents_test
 import (
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -27,12 +26,9 @@ func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// installs returns a command that installs the hook for program, because the hook depends on Claude
-// Code's version.
+// installs returns a command that installs Claude Code's hook.
 func (x *machine) installs(program string, flags ...string) *exec.Cmd {
-	c := x.command(x.nod, append([]string{"install", "claude-code", "--settings", x.claudeSettings()}, flags...)...)
-	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
-	return c
+	return x.installFor("claude-code", program, append([]string{"--settings", x.claudeSettings()}, flags...)...)
 }
 
 func (x *machine) claudeSettings() string { return filepath.Join(x.home, ".claude", "settings.json") }

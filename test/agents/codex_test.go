@@ -54,7 +54,7 @@ func TestCodexByHook(t *testing.T) {
 			t.Run(answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
 				x.codexUsesTheModel()
-				x.codexInstalls(program, "--strict")
+				x.installsFor("codex", program, "--strict")
 				x.codexTrusts(program)
 				a := x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"))
 				r := x.asked(a)
@@ -65,15 +65,6 @@ func TestCodexByHook(t *testing.T) {
 			})
 		}
 	})
-}
-
-// codexInstalls installs the hook. nod install runs Codex to find its version, because the installed events
-// depend on the version.
-func (x *machine) codexInstalls(program string, flags ...string) {
-	c := x.codex(x.nod, append([]string{"install", "codex"}, flags...)...)
-	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
-	out, err := c.CombinedOutput()
-	require.NoError(x.t, err, "%s", out)
 }
 
 // codexHook is a hook in Codex's reply to hooks/list.

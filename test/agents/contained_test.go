@@ -81,10 +81,7 @@ func TestGeminiRunsALineContained(t *testing.T) {
 		script, outside := x.contains()
 		x.model.calls = []call{{"run_shell_command", map[string]any{"command": script, "description": "build"}}}
 		x.geminiUsesAKey()
-		install := x.inPath(x.command(x.nod, "install", "gemini"))
-		install.Env = append(install.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install asks for Gemini CLI's version
-		out, err := install.CombinedOutput()
-		require.NoError(t, err, "%s", out)
+		x.installsFor("gemini", program)
 		x.ends(x.starts(x.inPath(x.gemini(program, "--yolo", "-p", "go on"))))
 		x.ranContained(outside)
 	})

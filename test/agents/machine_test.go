@@ -106,6 +106,20 @@ func (x *machine) does(args ...string) string {
 	return out.String()
 }
 
+// installFor returns a command that installs the hook of a host. The host's program is in the command's
+// PATH, because nod install asks it for its version, on which the hook depends.
+func (x *machine) installFor(host, program string, flags ...string) *exec.Cmd {
+	c := x.command(x.nod, append([]string{"install", host}, flags...)...)
+	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	return c
+}
+
+// installsFor installs the hook of a host.
+func (x *machine) installsFor(host, program string, flags ...string) {
+	out, err := x.installFor(host, program, flags...).CombinedOutput()
+	require.NoError(x.t, err, "%s", out)
+}
+
 // agent is a running agent program.
 type agent struct {
 	pid       int

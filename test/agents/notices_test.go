@@ -1,13 +1,10 @@
 package agents_test
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
@@ -15,15 +12,6 @@ import (
 // gates makes nod keep a notice for a session: a scheduled task of this name lacks permissions.
 func (x *machine) gates(session, name string) {
 	x.does("gate", "--session", session, "--name", name, "--id", name, "--permission", "@network")
-}
-
-// installsFor installs the hook of a host with the host's program in PATH, because the events depend on the
-// host's version.
-func (x *machine) installsFor(host, program string) {
-	c := x.command(x.nod, "install", host)
-	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
-	out, err := c.CombinedOutput()
-	require.NoError(x.t, err, "%s", out)
 }
 
 // hears runs an agent that asks about one call. During the call, nod gets a notice for the session. The
@@ -43,7 +31,7 @@ func TestCodexTellsItsModelTheNotices(t *testing.T) {
 		for answer := range answers {
 			x := newMachine(t, newModel(t, codexShell(touch)))
 			x.codexUsesTheModel()
-			x.codexInstalls(program, "--strict")
+			x.installsFor("codex", program, "--strict")
 			session := x.hears(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"), answer)
 			x.gates(session, "before-the-prompt")
 			x.ends(x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "resume", session, "go on")))

@@ -84,9 +84,7 @@ func printRigs() []printRig {
 		}},
 		{hook.Gemini(), geminiPackage, geminiShell, func(x *machine, program string) {
 			x.geminiUsesAKey()
-			install := x.command(x.nod, "install", "gemini")
-			install.Env = append(install.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install runs Gemini CLI, because the version decides what a hook may change
-			require.NoError(x.t, install.Run())
+			x.installsFor("gemini", program)
 		}, func(x *machine, program string) *exec.Cmd {
 			return x.gemini(program, "--yolo", "-p", "go on")
 		}},

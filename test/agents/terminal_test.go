@@ -123,7 +123,7 @@ func TestCodexGetsAReply(t *testing.T) {
 		x := newMachine(t, newModel(t, call{tool: "no tool"}))
 		x.codexUsesTheModel()
 		x.codexSets("[projects." + text(x.project) + "]\ntrust_level = \"trusted\"\n")
-		x.codexInstalls(program, "--turns")
+		x.installsFor("codex", program, "--turns")
 		t.Cleanup(x.killCodexDaemon)
 		c := x.codex(program)
 		keyboard, s := x.inTerminal(c)

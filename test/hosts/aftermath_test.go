@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
@@ -197,12 +196,6 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
-	shown := func(id string) (p schemas.Prompt) {
-		stdout, stderr, code := m.Run("show", id, "--json")
-		require.Zero(t, code, stderr)
-		require.NoError(t, json.Unmarshal([]byte(stdout), &p))
-		return p
-	}
 	for name, g := range usualGates() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,9 +204,9 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 			id := m.Pending(s)
 			h.killed()
 			m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil })
-			assert.Equal(t, schemas.Withdrawn, shown(id).Decision.Outcome)
-			assert.Equal(t, "the agent's hook was stopped", shown(id).Decision.Message)
-			assert.Empty(t, shown(id).Aftermath)
+			assert.Equal(t, schemas.Withdrawn, shown(m, t, id).Decision.Outcome)
+			assert.Equal(t, "the agent's hook was stopped", shown(m, t, id).Decision.Message)
+			assert.Empty(t, shown(m, t, id).Aftermath)
 
 			h = startHook(m, t, g, s, "2", "make 2", "1h")
 			id = m.Pending(s)
@@ -222,8 +215,8 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 			require.Zero(t, code, stderr)
 			h.killed()
 			m.Shown(id, func(p schemas.Prompt) bool { return len(p.Aftermath) > 0 })
-			assert.Equal(t, schemas.Allowed, shown(id).Decision.Outcome)
-			assert.Equal(t, schemas.AftermathNeverRan, shown(id).Aftermath[0].Kind)
+			assert.Equal(t, schemas.Allowed, shown(m, t, id).Decision.Outcome)
+			assert.Equal(t, schemas.AftermathNeverRan, shown(m, t, id).Aftermath[0].Kind)
 		})
 	}
 }

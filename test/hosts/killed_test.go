@@ -21,7 +21,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
+// shown returns a request as nod show prints it.
 func shown(m *rig.Machine, t *testing.T, id string) (p schemas.Prompt) {
+	t.Helper()
 	stdout, stderr, code := m.Run("show", id, "--json")
 	require.Zero(t, code, stderr)
 	require.NoError(t, json.Unmarshal([]byte(stdout), &p))

@@ -95,12 +95,12 @@ func (claude) Read(input []byte) (Call, error) {
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
 		call.Ignore = "" // nameTool has set Ignore for a question; clear it, because nod must handle the event that ends the question
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
-		call.TakesNotices = setup.takesNotices(&call)
 		switch {
 		case call.Event == stopped && len(in.Background)+len(in.Crons) == 0: // work in the background goes on after the turn and would give the agent its next prompt
-			call.TurnOver, call.Stopped = &agents.Turn{Message: in.LastMessage}, claudePrompted(in.Transcript)
+			call.TurnOver = func() *agents.Turn { return &agents.Turn{Message: in.LastMessage} }
+			call.Stopped = claudePrompted(in.Transcript)
 		case call.Event == stopFailure && call.TaskID == "": // Claude Code ignores the reply, and takes prompts in its terminal
-			call.TurnOver = &agents.Turn{Failure: in.failure(), NoReply: true}
+			call.TurnOver = func() *agents.Turn { return &agents.Turn{Failure: in.failure(), NoReply: true} }
 		}
 	}
 	return call, err

@@ -79,12 +79,7 @@ func readProgram(host Host, input []byte, questions []string) (Call, claudeInput
 		call.Ignore = "" // this signal is about a question
 		call.HostResolved = programHostResolved(host, &call)
 	}
-	call.TakesNotices = s.takesNotices(&call)
 	return call, in, err
-}
-
-func (s Setup) takesNotices(c *Call) bool {
-	return c.TaskID == "" && slices.Contains(s.Notices, c.Event)
 }
 
 var errNoEvent = errors.New("the hook's input names no hook_event_name")
@@ -105,6 +100,20 @@ func (c *Call) nameTool(name string, questions []string) {
 	if slices.Contains(questions, name) {
 		c.Ignore = name + " is a question, not a permission"
 	}
+}
+
+// hasOnly reports whether the call has no other arguments than the given ones.
+func (c *Call) hasOnly(arguments []string) bool {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(c.Input, &args) != nil {
+		return false
+	}
+	for name := range args {
+		if !slices.Contains(arguments, name) {
+			return false
+		}
+	}
+	return true
 }
 
 // withoutEdits returns v for a host that cannot run an edited input. If v is an allow with an edit, it

@@ -38,11 +38,16 @@ const interrupted = "Interrupt"
 
 func (codex) Read(input []byte) (Call, error) {
 	call, in, err := readProgram(Codex(), input, []string{"request_user_input"})
-	if err == nil && call.Event == stopped && codexByUser(in.Transcript, in.TurnID) {
-		call.TurnOver = &agents.Turn{Message: in.LastMessage}
+	if err == nil && call.Event == stopped {
+		call.TurnOver = func() *agents.Turn {
+			if !codexByUser(in.Transcript, in.TurnID) {
+				return nil
+			}
+			return &agents.Turn{Message: in.LastMessage}
+		}
 	}
 	if call.Project = call.Cwd; err == nil && !call.Signal && call.Action == schemas.ActionCommand {
-		call.Cwd, _ = call.commandDir() // an unknown directory is "", so that allow rules that depend on the directory do not apply
+		call.Cwd = call.commandDir() // if the directory is unknown, allow rules that depend on it do not apply
 	}
 	return call, err
 }

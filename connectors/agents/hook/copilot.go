@@ -59,7 +59,6 @@ func (copilot) Read(input []byte) (Call, error) {
 		if in.Reason != nil {
 			call.Event, call.HostResolved = copilotEnd, schemas.HostResolved{WholeSession: true, AgentName: Copilot().Agent, Reason: "the session has ended"}
 		}
-		call.TakesNotices = Copilot().Setup.takesNotices(&call)
 		return call, nil
 	}
 	if in.ToolInput == nil { // at some events, toolArgs contains the tool's input

@@ -82,13 +82,10 @@ type Call struct {
 	Signal       bool
 	HostResolved schemas.HostResolved
 
-	// TakesNotices is true if the reply to this input can contain notices for the host's main agent;
-	// see Setup.Notices.
-	TakesNotices bool
-
-	// TurnOver describes the end of a turn of the main agent. It is set if the input reports such an end
-	// and the hook tells people about it (see Options.Turns).
-	TurnOver *agents.Turn
+	// TurnOver describes the end of a turn of the main agent, about which the hook tells people (see
+	// Options.Turns). It may read the host's transcript, and returns nil if people are not told. TurnOver
+	// itself is nil if the input reports no such end.
+	TurnOver func() *agents.Turn
 
 	// Denied is true if the host has denied the call by itself, and if its agent may try again after nod
 	// allows the call. Reason is the host's reason for the denial, which may be empty.
@@ -137,7 +134,7 @@ type Verdict struct {
 	// Update is the field Update of the Rule that a person chose. It is nil if Effect is not Allow, or
 	// if the person chose no rule.
 	Update json.RawMessage
-	// Notices are lines for the agent. They are set only if Call.TakesNotices is true.
+	// Notices are lines for the host's main agent. They are set only at the events of Setup.Notices.
 	Notices []string
 }
 
@@ -165,8 +162,8 @@ type Setup struct {
 	Turns     []string
 	TurnSince string
 	// Terminal is an environment variable in the form NAME=VALUE. The host sets it for its hooks if its
-	// user started it in a terminal. If Terminal is empty, the dialect sets Call.TurnOver only if the
-	// user did so.
+	// user started it in a terminal. If Terminal is empty, Call.TurnOver returns nil unless the user did
+	// so.
 	Terminal string
 	// Notices are the events at which a hook that decides nothing can give the host's model a text. A
 	// denial can also contain notices, because it reaches the model of every host.

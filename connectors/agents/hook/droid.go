@@ -1,8 +1,6 @@
 package hook
 
 import (
-	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/nodbus/nod/schemas"
@@ -53,14 +51,8 @@ func (droid) Read(input []byte) (Call, error) {
 	if err != nil || call.Signal || call.Ignore != "" {
 		return call, err
 	}
-	tool, known := droidTools[call.ToolName]
-	var args map[string]json.RawMessage
-	known = known && json.Unmarshal(call.Input, &args) == nil
-	for name := range args {
-		known = known && slices.Contains(tool.plain, name)
-	}
 	call.Action = schemas.ActionMCPTool
-	if known {
+	if tool, known := droidTools[call.ToolName]; known && call.hasOnly(tool.plain) {
 		call.ToolName, call.Action = tool.name, tool.action
 	}
 	return call, nil

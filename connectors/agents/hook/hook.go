@@ -158,7 +158,9 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 			h.reportResolved(ctx)
 		}
 		if h.opts.Turns && h.opts.InTerminal && h.call.TurnOver != nil && h.call.SessionID != "" {
-			return h.askForPrompt(ctx)
+			if turn := h.call.TurnOver(); turn != nil {
+				return h.askForPrompt(ctx, *turn)
+			}
 		}
 		return h.reply(Verdict{Effect: Leave, Notices: h.takeNotices(ctx)})
 	}

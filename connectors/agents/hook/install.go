@@ -44,6 +44,11 @@ type InstallOptions struct {
 	Args []string
 }
 
+// atLeast reports whether the host's version is known, and is not older than version.
+func (o InstallOptions) atLeast(version string) bool {
+	return o.HostVersion != "" && !Older(o.HostVersion, version)
+}
+
 // Install adds nod's hooks to the settings of host, or removes them, and returns the change. A second
 // installation changes nothing. Install keeps every other byte of the file. If an earlier installation
 // was strict, Install keeps and updates its hooks, so that it never makes an installation less strict.
@@ -154,7 +159,6 @@ func install(doc *document, host Host, o InstallOptions) error {
 	if err != nil {
 		return err
 	}
-	known := o.HostVersion != "" && !Older(o.HostVersion, host.Tested[0])
 	for _, event := range slices.Concat(s.Signals, s.Newer) {
 		signal := entry
 		switch {
@@ -163,7 +167,8 @@ func install(doc *document, host Host, o InstallOptions) error {
 		case slices.Contains(s.Ignored, event):
 			signal.command += orNothing
 		}
-		if err := doc.setHook(event, signal, ours, known || slices.Contains(s.Signals, event)); err != nil {
+		wanted := slices.Contains(s.Signals, event) || o.atLeast(host.Tested[0])
+		if err := doc.setHook(event, signal, ours, wanted); err != nil {
 			return err
 		}
 	}
@@ -178,7 +183,7 @@ func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, 
 	if s.Denied == "" {
 		return nil
 	}
-	known := o.HostVersion != "" && !Older(o.HostVersion, host.Tested[0])
+	known := o.atLeast(host.Tested[0])
 	entry.command = command
 	if err := doc.setHook(s.Denied, entry, ours, known); err != nil {
 		return err
@@ -211,7 +216,7 @@ func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, 
 // asksForPrompts reports whether the hooks of Setup.Turns tell people about the end of a turn. It
 // returns an error if o.Turns is true, but the host's version is unknown or older than Setup.TurnSince.
 func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
-	known := o.HostVersion != "" && !Older(o.HostVersion, host.Setup.TurnSince)
+	known := o.atLeast(host.Setup.TurnSince)
 	switch {
 	case len(host.Setup.Turns) == 0:
 		return false, nil
@@ -259,7 +264,7 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 		return "", errors.New("the path of the nod program for the hook is missing")
 	}
 	words := []string{quote(o.Program), "hook", host.Name, timeoutFlag, fmt.Sprintf("%ds", int(host.Setup.Timeout.Seconds()))}
-	if host.ChangesSince != "" && o.HostVersion != "" && !Older(o.HostVersion, host.ChangesSince) {
+	if host.ChangesSince != "" && o.atLeast(host.ChangesSince) {
 		words = append(words, changesFlag)
 	}
 	for _, a := range o.Args {

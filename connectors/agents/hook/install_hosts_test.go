@@ -250,6 +250,13 @@ func TestInstallUpdatesCopilotsHookInPlace(t *testing.T) {
 	assert.Equal(t, file(`{"type":"command","bash":"`+byShell+`/opt/nod/bin/nod hook copilot --host-timeout 86400s`+orBlock+`","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
 }
 
+// The version of a host that nod was not run with changes nothing.
+func TestAHostWithoutTestedVersions(t *testing.T) {
+	plain := installedFor(t, hook.VSCode(), filepath.Join(t.TempDir(), "nod-vscode.json"), hook.InstallOptions{})
+	versioned := installedFor(t, hook.VSCode(), filepath.Join(t.TempDir(), "nod-vscode.json"), hook.InstallOptions{HostVersion: "1.120.0"})
+	assert.Equal(t, string(plain.After), string(versioned.After))
+}
+
 func TestSettingsPathsOfEachHost(t *testing.T) {
 	home, project, moved := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)

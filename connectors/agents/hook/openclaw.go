@@ -2,8 +2,6 @@ package hook
 
 import (
 	_ "embed"
-	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/nodbus/nod/schemas"
@@ -56,12 +54,7 @@ func (openClaw) Read(input []byte) (Call, error) {
 	}
 	tool := openClawActions[call.ToolName]
 	call.Action = tool.action
-	var args map[string]json.RawMessage
-	known := call.Action != "" && json.Unmarshal(call.Input, &args) == nil
-	for name := range args {
-		known = known && slices.Contains(tool.plain, name)
-	}
-	if !known || call.Action != schemas.ActionCommand && !plainPath(call.Input) {
+	if call.Action == "" || !call.hasOnly(tool.plain) || call.Action != schemas.ActionCommand && !plainPath(call.Input) {
 		call.Action = schemas.ActionMCPTool
 	}
 	if call.Action == schemas.ActionCommand {

@@ -13,12 +13,11 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-func (s Setup) isBare(path string) bool {
-	return s.Bare && filepath.Base(path) == filepath.Base(s.File)
-}
+// files returns all files in which the host looks for hooks, in the order of Setup.Others.
+func (s Setup) files() []string { return append([]string{s.File}, s.Others...) }
 
 // OffBy returns the reason why the host does not run nod's hooks in the settings file at path, or "". The
-// reason is that another file has hooks; see Setup.Others.
+// reason is in another file; see Setup.Others.
 func (h Host) OffBy(path string) (problem string, err error) {
 	doc, err := readHooks(h, path)
 	if err != nil {
@@ -34,7 +33,7 @@ func (h Host) OffInProject(dir string) (problem string, err error) {
 	if len(s.Others) == 0 {
 		return "", nil
 	}
-	for _, name := range append([]string{s.File}, s.Others...) {
+	for _, name := range s.files() {
 		path := filepath.Join(dir, cmp.Or(s.ProjectDir, s.Dir), filepath.FromSlash(name))
 		doc, err := readHooks(h, path)
 		if err != nil {
@@ -50,7 +49,7 @@ func (h Host) OffInProject(dir string) (problem string, err error) {
 // checkOthers returns a problem if nod's hooks in doc would turn off hooks of the user in a file of
 // Setup.Others, or if such a file turns off nod's hooks.
 func checkOthers(doc *document, host Host) (problem string, err error) {
-	names := append([]string{host.Setup.File}, host.Setup.Others...)
+	names := host.Setup.files()
 	own := slices.IndexFunc(names, func(name string) bool {
 		return strings.HasSuffix(doc.path, string(filepath.Separator)+filepath.FromSlash(name))
 	})

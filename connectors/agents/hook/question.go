@@ -69,10 +69,10 @@ func (h *run) askPlan(ctx context.Context, nod Nod) int {
 	}
 }
 
-// askForPrompt tells people that the agent's turn is over. If a person writes the next prompt,
+// askForPrompt tells people that a turn of the agent is over. If a person writes the next prompt,
 // askForPrompt replies with it, unless the host takes none. Otherwise the agent stays idle. If the
 // host's own user writes a prompt first, the host's next event withdraws the request.
-func (h *run) askForPrompt(ctx context.Context) int {
+func (h *run) askForPrompt(ctx context.Context, turn agents.Turn) int {
 	nod, err := h.dial(ctx)
 	if err != nil {
 		return h.leave(err)
@@ -80,7 +80,7 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	h.call.Input = json.RawMessage("{}")
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err == nil {
-		r, err = agents.TurnRequest(r, *h.call.TurnOver)
+		r, err = agents.TurnRequest(r, turn)
 	}
 	if err != nil {
 		return h.leave(err)

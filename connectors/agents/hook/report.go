@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
@@ -15,13 +16,11 @@ func (h *run) reportResolved(ctx context.Context) {
 		return // without a session id, nod cannot find the requests
 	}
 	session, ended := agents.ID(h.call.SessionID), h.call.HostResolved.WholeSession
-	if h.opts.Unsettled != nil {
-		if !ended && !h.opts.Unsettled.Noted(session, h.call.HostResolved.ToolName) {
-			return // nod does not need this report, because it has simply allowed every call of this tool
-		}
-		if ended {
-			defer h.opts.Unsettled.Forget(session)
-		}
+	if !ended && !h.mayBeUnsettled(h.call.HostResolved.ToolName) {
+		return // nod does not need this report, because it has simply allowed every call of this tool
+	}
+	if ended && h.opts.Unsettled != nil {
+		defer h.opts.Unsettled.Forget(session)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
@@ -42,7 +41,11 @@ func (h *run) reportResolved(ctx context.Context) {
 // if the reply to this report cannot contain notices. For a report about a call that nod has simply
 // allowed, it does not connect to nod.
 func (h *run) takeNotices(ctx context.Context) (lines []string) {
-	if !h.call.TakesNotices || h.call.SessionID == "" || h.call.Signal && h.call.ToolName != "" && !h.mayBeUnsettled() {
+	c := &h.call
+	switch {
+	case c.TaskID != "" || c.SessionID == "" || !slices.Contains(h.host.Setup.Notices, c.Event):
+		return nil
+	case c.Signal && c.ToolName != "" && !h.mayBeUnsettled(c.ToolName):
 		return nil
 	}
 	return h.readNotices(ctx)
@@ -60,9 +63,10 @@ func (h *run) withNotices(ctx context.Context, v Verdict) Verdict {
 	return v
 }
 
-// mayBeUnsettled reports whether nod may have done something else than simply allow the calls of this tool.
-func (h *run) mayBeUnsettled() bool {
-	return h.opts.Unsettled == nil || h.opts.Unsettled.Noted(agents.ID(h.call.SessionID), h.call.ToolName)
+// mayBeUnsettled reports whether nod may have done something else than simply allow the session's calls
+// of a tool.
+func (h *run) mayBeUnsettled(tool string) bool {
+	return h.opts.Unsettled == nil || h.opts.Unsettled.Noted(agents.ID(h.call.SessionID), tool)
 }
 
 func (h *run) readNotices(ctx context.Context) (lines []string) {

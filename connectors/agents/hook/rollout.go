@@ -9,7 +9,7 @@ import (
 )
 
 // maxRolloutLine is the largest length, in bytes, of a line in a rollout, which is Codex's log of a
-// session. If a line is longer, the directory of the call counts as unknown.
+// session. If a line is longer, the rollout counts as unreadable.
 const maxRolloutLine = 16 << 20
 
 // rolloutItem is a line of Codex's rollout that may contain a call of a shell.
@@ -28,47 +28,51 @@ type rolloutItem struct {
 
 // commandDir returns the directory in which Codex runs the command of the call. The hook input contains
 // only the session's directory, but the model may choose another one, which only the rollout contains.
-// known is false if the rollout does not contain the call, or if it contains the command with different
-// directories.
-func (c *Call) commandDir() (dir string, known bool) {
-	f, err := os.Open(c.Transcript)
-	if err != nil {
-		return "", false
-	}
-	defer func() { _ = f.Close() }() // the error does not matter, because the file is open only for reading
+// The result is "", for an unknown directory, if the rollout does not contain the call, contains the
+// command with different directories, or cannot be read to its end.
+func (c *Call) commandDir() string {
 	command := commandText(c.Input)
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxRolloutLine)
-	for lines.Scan() {
-		id, at, ran, isCall := rolloutCall(lines.Bytes())
+	dir, known, differ := "", false, false
+	complete := eachRolloutLine(c.Transcript, func(line []byte) {
+		id, at, ran, isCall := rolloutCall(line)
 		switch {
 		case !isCall || c.ToolCallID != "" && id != c.ToolCallID || ran != command || command == "":
-			continue
+			return
 		case at == "":
 			at = c.Cwd
 		case !filepath.IsAbs(at):
 			at = filepath.Join(c.Cwd, at)
 		}
-		if known && at != dir {
-			return "", false
-		}
+		differ = differ || known && at != dir
 		dir, known = at, true
+	})
+	if !complete || differ {
+		return ""
 	}
-	return dir, known && lines.Err() == nil
+	return dir
 }
 
-// codexByUser reports whether Codex's user wrote the prompt of a turn in a terminal, according to a
-// rollout. Codex exec, editors and other programs also start turns, but they wait for the end themselves.
-func codexByUser(rollout, turnID string) bool {
-	f, err := os.Open(rollout)
+// eachRolloutLine calls the function visit for each line of a rollout. It returns false if it could not
+// read the whole rollout.
+func eachRolloutLine(path string, visit func(line []byte)) (complete bool) {
+	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = f.Close() }() // the error does not matter, because the file is open only for reading
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxRolloutLine)
-	terminal, byUser := false, false
 	for lines.Scan() {
+		visit(lines.Bytes())
+	}
+	return lines.Err() == nil
+}
+
+// codexByUser reports whether Codex's user wrote the prompt of a turn in a terminal, according to a
+// rollout. Codex exec, editors and other programs also start turns, but they wait for the end themselves.
+func codexByUser(rollout, turnID string) bool {
+	terminal, byUser := false, false
+	complete := eachRolloutLine(rollout, func(line []byte) {
 		var l struct {
 			Type    string `json:"type"`
 			Payload struct {
@@ -80,8 +84,8 @@ func codexByUser(rollout, turnID string) bool {
 				} `json:"turn_attribution"`
 			} `json:"payload"`
 		}
-		if json.Unmarshal(lines.Bytes(), &l) != nil {
-			continue
+		if json.Unmarshal(line, &l) != nil {
+			return
 		}
 		switch {
 		case l.Type == "session_meta":
@@ -89,8 +93,8 @@ func codexByUser(rollout, turnID string) bool {
 		case l.Type == "event_msg" && l.Payload.Type == "task_started" && l.Payload.Attribution.TurnID == turnID:
 			byUser = l.Payload.Attribution.Trigger == "user"
 		}
-	}
-	return terminal && byUser && turnID != "" && lines.Err() == nil
+	})
+	return complete && terminal && byUser && turnID != ""
 }
 
 // rolloutCall returns the id, the directory and the command of a call of a shell, if the line of the

@@ -76,8 +76,8 @@ func (g *gate) reason(c *call) string {
 // own time limit ended the call, it detaches r instead, so that a person can still allow the next
 // identical call.
 func (g *gate) ask(c *call, r schemas.Request) (d schemas.Decision, err error) {
-	// The record of this process ends before the server gets the call. If somebody kills this process
-	// later, nod therefore does not claim that the call never ran.
+	// The record of this process ends before the server gets the call. If this process is killed later,
+	// nod therefore does not claim that the call never ran.
 	defer g.opts.Waits.Register(&r, func(err error) {
 		g.opts.Log.Warn("mcp gate: if this program is killed, a question stays open until its deadline", "id", r.PendingID, "error", err)
 	})()

@@ -46,15 +46,17 @@ func logins(ctx context.Context, o Options, s *schemas.Settings) (found []Findin
 }
 
 // tokenService checks the issuers of the jobs' tokens, and whether a token service answers the server. It
-// returns nothing if this data directory has neither its settings nor its key.
+// returns nothing if the data directory has neither settings nor a key of a token service.
 func tokenService(ctx context.Context, o Options) (found []Finding) {
 	const check = "token service"
 	file := filepath.Join(o.DataDir, "tokens.json")
-	_, missing := os.Stat(file)
-	if missing == nil {
+	_, err := os.Stat(file)
+	hasSettings := err == nil
+	switch {
+	case hasSettings:
 		found = append(found, tokenIssuers(ctx, o, check, file)...)
-	} else if !errors.Is(missing, fs.ErrNotExist) {
-		found = append(found, failed(check, missing))
+	case !errors.Is(err, fs.ErrNotExist):
+		found = append(found, failed(check, err))
 	}
 	id := roles.ID{Role: roles.TokenService}
 	if o.Place.URL == "" {
@@ -63,7 +65,7 @@ func tokenService(ctx context.Context, o Options) (found []Finding) {
 			return append(found, failed(check, err))
 		}
 		if _, err := keys.User(id); errors.Is(err, fs.ErrNotExist) {
-			if missing == nil {
+			if hasSettings {
 				found = append(found, note(check, "tokens.json names jobs, and no token service has a key", "nod keys add token-service, then start nod up again and run nod token-service"))
 			}
 			return found
@@ -94,8 +96,8 @@ func tokenIssuers(ctx context.Context, o Options, check, file string) (found []F
 	return found
 }
 
-// answering tries to connect with a token that no service admits. The server must ask about it, and be
-// answered before it gives up.
+// answering tries to connect with a token that no service admits. The server must ask a token service
+// about the token, and get an answer within roles.AdmitWithin.
 func answering(ctx context.Context, o Options, check string) Finding {
 	place := o.Place
 	place.TokenFile = "" // the service connects by its key
