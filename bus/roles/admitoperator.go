@@ -22,27 +22,18 @@ func (o *operator) noteAdmits(a *Admits) error {
 	return o.store(text)
 }
 
-// completeSentinel signs a missing sentinel. Its own key is not kept: it connects without one.
+// completeSentinel signs a missing sentinel. The sentinel's own key is not kept, because clients connect
+// as the sentinel without it.
 func (o *operator) completeSentinel() error {
 	if o.state.Sentinel != "" {
 		return nil
 	}
-	pair, err := nkeys.CreateUser()
+	public, err := newPublicKey(nkeys.CreateUser)
+	if err == nil {
+		o.state.Sentinel, err = o.userJWT(sentinelSigner, Tokens, sentinelSigner, public)
+	}
 	if err != nil {
 		return fmt.Errorf("make the sentinel: %w", err)
-	}
-	defer pair.Wipe()
-	public, err := pair.PublicKey()
-	if err != nil {
-		return fmt.Errorf("make the sentinel: %w", err)
-	}
-	sign, err := o.seed(sentinelSigner)
-	if err != nil {
-		return err
-	}
-	defer sign.Wipe()
-	if o.state.Sentinel, err = jwt.IssueUserJWT(sign, o.state.Accounts[Tokens], public, sentinelSigner, 0); err != nil {
-		return fmt.Errorf("sign the sentinel: %w", err)
 	}
 	return nil
 }
