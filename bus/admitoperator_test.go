@@ -26,8 +26,9 @@ func (g *guarded) pushes() {
 	require.NoError(g.t, err)
 }
 
-// In operator mode, a running server follows the revocation of the token service, and a new one. It closes
-// the connections of tokens, and admits nobody as the user that it asks about.
+// In operator mode, a running server follows the revocation of the token service, and later the addition of
+// a new token service. After the revocation, the server closes the connections that a token service has
+// admitted, and admits no client as the sentinel.
 func TestAServerInOperatorModeFollowsTheTokenService(t *testing.T) {
 	t.Parallel()
 	a := startAdmitting(t, operatorMode)

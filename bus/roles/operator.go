@@ -32,8 +32,8 @@ type operatorState struct {
 	Operator string             `json:"operator"` // the operator's JWT
 	Accounts map[Account]string `json:"accounts"` // public keys
 	Signers  map[string]string  `json:"signers"`  // public keys
-	// Admits is nil without a token service. Sentinel is the JWT of the user as which a server takes a
-	// client without a key; it has no rights.
+	// Admits is nil without a token service. Sentinel is the JWT of a user without rights. A server treats
+	// a client without a key as this user.
 	Admits   *Admits `json:"admits,omitempty"`
 	Sentinel string  `json:"sentinel,omitempty"`
 }

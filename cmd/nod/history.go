@@ -150,7 +150,8 @@ func (c *sessionsCmd) Run(e *env) error {
 	return nil
 }
 
-// listPast lists the sessions of a tally with those of the log. After an error it lists what it has read.
+// listPast adds the sessions of the log to a tally, and prints all sessions of the tally. If the log cannot
+// be read to its end, listPast prints the sessions that it has found, and returns the error.
 func (c *sessionsCmd) listPast(e *env, d *desk, tally *people.SessionTally) error {
 	begins, err := c.readLog(e, d, tally)
 	if err != nil {
