@@ -37,20 +37,13 @@ func (c *Client) Examine(ctx context.Context) []Result {
 
 // examineKeys reads the issuer's keys.
 func (c *Client) examineKeys(ctx context.Context, at *endpoints) Result {
-	var doc struct {
-		Keys string `json:"jwks_uri"`
-	}
 	var set struct {
 		Keys []struct {
 			Type string `json:"kty"`
 			Use  string `json:"use"`
 		} `json:"keys"`
 	}
-	err := at.provider.Claims(&doc)
-	if err == nil {
-		err = c.read(ctx, doc.Keys, &set)
-	}
-	if err != nil {
+	if err := c.read(ctx, at.keys, &set); err != nil {
 		return Result{Err: fmt.Errorf("the keys of %s cannot be read, so every login fails: %w: see what jwks_uri in its discovery document leads to", c.settings.Issuer, err)}
 	}
 	sign := 0
