@@ -103,7 +103,7 @@ type listedRows map[string]bool
 // add reports whether a request is a new row. After a row with the same question, a question without a
 // decision is not a new row.
 func (rows listedRows) add(l *schemas.LoggedRequest) bool {
-	question := fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
+	question := l.Question()
 	row := question
 	if d := l.Decided; d != nil {
 		row = fmt.Sprint(question, " ", d.Outcome, " ", d.At.UnixNano())

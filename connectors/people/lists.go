@@ -76,11 +76,10 @@ func (t *SessionTally) Add(page []schemas.Prompt) error {
 
 // AddLogged counts a request of the log that it has not counted before.
 func (t *SessionTally) AddLogged(l *schemas.LoggedRequest) {
-	key := fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
-	if t.seen[key] {
+	if t.seen[l.Question()] {
 		return
 	}
-	t.seen[key] = true
+	t.seen[l.Question()] = true
 	s := t.found[l.SessionID]
 	if s == nil {
 		s = &Session{ID: l.SessionID, State: SessionPast}
