@@ -13,21 +13,12 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// pushes sends the accounts to the servers.
-func (g *guarded) pushes() {
-	g.t.Helper()
-	accounts, err := g.keys.AccountJWTs(time.Now())
-	require.NoError(g.t, err)
-	_, err = bus.PushAccounts(g.t.Context(), g.url, g.keys.PushCreds(), accounts[1:], quiet())
-	require.NoError(g.t, err)
-}
-
-// In operator mode, a running server follows the revocation of the token service, and a new one. It closes
-// the connections of tokens, and admits nobody as the user that it asks about.
+// In operator mode, a running server follows the revocation of the token service, and later the addition of
+// a new token service. After the revocation, the server closes the connections that a token service has
+// admitted, and admits no client as the sentinel.
 func TestAServerInOperatorModeFollowsTheTokenService(t *testing.T) {
 	t.Parallel()
 	a := startAdmitting(t, operatorMode)
@@ -39,7 +30,7 @@ func TestAServerInOperatorModeFollowsTheTokenService(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, a.keys.Revoke(asTokenService))
-	a.pushes()
+	a.pushes(roles.Pushed()...)
 	require.Eventually(t, nc.IsClosed, 10*time.Second, time.Millisecond)
 	_, err = a.join("ada", "ada's token")
 	require.ErrorIs(t, err, nats.ErrAuthorization)
@@ -51,7 +42,7 @@ func TestAServerInOperatorModeFollowsTheTokenService(t *testing.T) {
 	stop()
 
 	require.NoError(t, a.keys.Ensure(asTokenService))
-	a.pushes()
+	a.pushes(roles.Pushed()...)
 	a.serve(byName)
 	nc, err = a.join("ada", "ada's token")
 	require.NoError(t, err)
@@ -87,7 +78,7 @@ func TestAnEarlierOperatorGetsATokenService(t *testing.T) {
 
 	require.NoError(t, keys.Ensure(asTokenService))
 	a := &admitting{guarded: &guarded{t: t, dir: dir, url: s.ClientURL(), keys: keys}, users: []roles.User{{}}}
-	a.pushes()
+	a.pushes(roles.Pushed()...)
 	a.serve(byName)
 	require.Contains(t, keys.AdmitConfig(), "default_sentinel: eyJ")
 	sentinel := strings.TrimSpace(strings.SplitAfter(keys.AdmitConfig(), "default_sentinel: ")[1])

@@ -11,9 +11,9 @@ import (
 // questionWithin is how long a question that the server has sent may take to arrive.
 const questionWithin = 2 * time.Second
 
-// HearQuestions hears the servers' questions about clients without a key, beside the token services, and
-// answers none. asked reports whether there was a question since the last call. It needs the key of a token
-// service.
+// HearQuestions subscribes to the servers' questions about clients without a key, and answers none of them.
+// The token services still get every question. Each call of asked waits for one more question, for at most
+// questionWithin, and reports whether one came. The connection needs the key of a token service.
 func (c *Conn) HearQuestions() (asked func(ctx context.Context) bool, stop func(), err error) {
 	sub, err := c.nc.SubscribeSync(roles.AdmitSubject)
 	if err != nil {

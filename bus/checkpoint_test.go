@@ -157,8 +157,9 @@ func secondVerifier(t *testing.T) func(lines [][]byte, key string) string {
 }
 
 // An engine that covers many entries writes several checkpoints at once. Until a later checkpoint covers
-// the first of them, somebody could replace that first checkpoint by another entry. The entries that it
-// covered are then in no checkpoint, and both verifiers report that.
+// the first of these checkpoints, an attacker who can write to the stream could replace the first
+// checkpoint by another entry. The entries that it covered are then in no checkpoint, and both verifiers
+// report that.
 func TestAReplacedFirstCheckpointIsFound(t *testing.T) {
 	t.Parallel()
 	run := secondVerifier(t)

@@ -29,8 +29,8 @@ var anyConnection = layout{
 }
 
 // No key may connect as a leaf node. A server accepts every acknowledgement from a leaf node, whatever
-// rights its key has. If the servers of a cluster accepted leaf nodes, an agent could acknowledge prompts
-// that nobody has shown, or take them.
+// rights its key has. If the servers of a cluster accepted leaf nodes, an agent could take prompts or
+// acknowledge them before a worker has shown them to a person.
 func TestNoKeyConnectsALeafNode(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {

@@ -14,9 +14,9 @@ import (
 )
 
 // The operator of a company may also sign accounts that are not nod's. Such an account can import
-// from an account of nod only with a token that a signing key of nod's account has signed. Even if a
-// stolen signing key of EDGE has signed the token, the other account reads only what an observer
-// reads, and can send neither requests nor answers.
+// from an account of nod only with a token that a signing key of nod's account has signed. With a
+// token that a stolen signing key of EDGE has signed, the other account reads only the messages that an
+// observer may read, and can send neither requests nor answers.
 func TestWhatOtherAccountsOfAnOperatorImport(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)

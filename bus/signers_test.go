@@ -270,9 +270,15 @@ func (g *guarded) replacesSigner(name string) {
 	elsewhere, err := g.keys.RotateSigner(name)
 	require.NoError(g.t, err)
 	require.Empty(g.t, elsewhere)
+	g.pushes(roles.Edge)
+}
+
+// pushes signs accounts and sends them to the servers.
+func (g *guarded) pushes(names ...roles.Account) {
+	g.t.Helper()
 	accounts, err := g.keys.AccountJWTs(time.Now())
 	require.NoError(g.t, err)
-	_, err = bus.PushAccounts(g.t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, roles.Edge), quiet())
+	_, err = bus.PushAccounts(g.t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, names...), quiet())
 	require.NoError(g.t, err)
 }
 

@@ -50,7 +50,7 @@ func start(t *testing.T, o embed.Options) *used {
 	return u
 }
 
-// A second Stop returns what the first one did, and does not hang.
+// A second Stop returns the error of the first one, and does not wait for ever.
 func TestStopTwice(t *testing.T) {
 	t.Parallel()
 	n, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -35,6 +36,12 @@ type LoggedRequest struct {
 
 // Key returns the key that the request's record had.
 func (l *LoggedRequest) Key() string { return Key(l.SessionID, l.PendingID) }
+
+// Question returns a text that tells the request from all other requests of the log. The log may have the
+// same request twice. Its Key is not enough, because an agent may use an id and a time again.
+func (l *LoggedRequest) Question() string {
+	return fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
+}
 
 // LoggedDecision is what the log has about a decision. It lacks the message, the option and the edited
 // input.

@@ -151,7 +151,8 @@ func (a AccountJWT) Name() string { return jwtAccount(a.Account) }
 
 func jwtAccount(a Account) string { return "nod-" + string(a) }
 
-// Pushed lists the accounts that running servers are sent. The servers' own is in their configuration.
+// Pushed lists the accounts that are sent to running servers. The servers' own account is not among them,
+// because it is in their configuration.
 func Pushed() []Account { return accountNames()[1:] }
 
 // AccountsOf returns the accounts with these names.

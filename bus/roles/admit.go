@@ -218,8 +218,8 @@ func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, accou
 
 func notAnAccount(public string) bool { return !nkeys.IsValidPublicAccountKey(public) }
 
-// User signs a user for a server that has asked about a client: one with the rights of the agent id, until
-// that time, and whose key is the one in the question.
+// User signs a user for a client about which a server has asked. The parameter key is the public key in the
+// server's question. The user has the rights of the agent id until the time until.
 func (a AdmitKeys) User(key string, id ID, until time.Time) (string, error) {
 	claims := jwt.NewUserClaims(key)
 	claims.Expires = until.Unix()

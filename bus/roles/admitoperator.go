@@ -7,10 +7,11 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// In operator mode a server knows a token service by the account TOKENS. A client that shows no JWT is taken
-// as the sentinel, a user of this account without rights, and the account has the server ask the token
-// service about every user but the service itself. The service answers with a user of the account EDGE, whom
-// it signs; that account gives what the service signs the rights of agents.
+// In operator mode, the account TOKENS makes a server ask the token service. The server treats a client
+// without a JWT as the sentinel, a user of this account without rights. The account tells the server to ask
+// the token service about each of the account's users, except the token services themselves. The token
+// service replies with a user of the account EDGE, which it has signed with its own key. EDGE gives the users
+// that this key has signed the rights of agents.
 
 // noteAdmits stores the public halves of the token service's keys, or that there is no service.
 func (o *operator) noteAdmits(a *Admits) error {
@@ -22,32 +23,23 @@ func (o *operator) noteAdmits(a *Admits) error {
 	return o.store(text)
 }
 
-// completeSentinel signs a missing sentinel. Its own key is not kept: it connects without one.
+// completeSentinel signs a missing sentinel. The sentinel's own key is not kept, because clients connect
+// as the sentinel without it.
 func (o *operator) completeSentinel() error {
 	if o.state.Sentinel != "" {
 		return nil
 	}
-	pair, err := nkeys.CreateUser()
+	public, err := newPublicKey(nkeys.CreateUser)
+	if err == nil {
+		o.state.Sentinel, err = o.userJWT(sentinelSigner, Tokens, sentinelSigner, public)
+	}
 	if err != nil {
 		return fmt.Errorf("make the sentinel: %w", err)
-	}
-	defer pair.Wipe()
-	public, err := pair.PublicKey()
-	if err != nil {
-		return fmt.Errorf("make the sentinel: %w", err)
-	}
-	sign, err := o.seed(sentinelSigner)
-	if err != nil {
-		return err
-	}
-	defer sign.Wipe()
-	if o.state.Sentinel, err = jwt.IssueUserJWT(sign, o.state.Accounts[Tokens], public, sentinelSigner, 0); err != nil {
-		return fmt.Errorf("sign the sentinel: %w", err)
 	}
 	return nil
 }
 
-// signers lists the signing keys of all accounts, with that of the token service.
+// signers lists the signing keys of all accounts. If there is a token service, the list has its key too.
 func (s *operatorState) signers() []signer {
 	all := signers()
 	if s.Admits == nil {
@@ -70,8 +62,9 @@ func (s *operatorState) signerKey(name string) string {
 	return s.Signers[name]
 }
 
-// asksTokenService returns what makes a server ask the token service. After a revocation it names the
-// revoked users: a server that names none would ask nobody, and admit the sentinel.
+// asksTokenService returns the part of the account TOKENS that makes a server ask the token service. It
+// also lists revoked token services, because a server asks only if the list is not empty. With an empty
+// list the server would admit the sentinel without a question.
 func (s *operatorState) asksTokenService(issued, revoked []User) (a jwt.ExternalAuthorization) {
 	for _, u := range append(TokenServices(issued), TokenServices(revoked)...) {
 		a.AuthUsers.Add(u.PublicKey)

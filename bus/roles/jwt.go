@@ -45,9 +45,9 @@ const (
 	pushSigner    = "push"         // signs the user that sends accounts to running servers
 	sharesOfStore = "shares-store" // signs the tokens with which accounts import; a user that it signs has no rights
 	sharesOfEdge  = "shares-edge"
-	// sentinelSigner is for the user as which a server takes a client without a key, before it asks the
-	// token service about it. The seed of jobSigner is the token service's own, not in the operator's
-	// directory; it signs the agents that the service admits.
+	// sentinelSigner signs the sentinel. A server treats a client without a key as the sentinel, until the
+	// token service has replied. jobSigner signs the agents that the token service admits. Its seed is the
+	// token service's own, and is not in the operator's directory.
 	sentinelSigner = "sentinel"
 	jobSigner      = "job"
 )

@@ -32,8 +32,8 @@ type operatorState struct {
 	Operator string             `json:"operator"` // the operator's JWT
 	Accounts map[Account]string `json:"accounts"` // public keys
 	Signers  map[string]string  `json:"signers"`  // public keys
-	// Admits is nil without a token service. Sentinel is the JWT of the user as which a server takes a
-	// client without a key; it has no rights.
+	// Admits is nil without a token service. Sentinel is the JWT of a user without rights. A server treats
+	// a client without a key as this user.
 	Admits   *Admits `json:"admits,omitempty"`
 	Sentinel string  `json:"sentinel,omitempty"`
 }
@@ -110,8 +110,8 @@ func (o *operator) complete() error {
 	}
 	for _, a := range accountNames() {
 		if o.state.Accounts[a] == "" {
-			if o.state.Accounts[a], err = newAccount(); err != nil {
-				return err
+			if o.state.Accounts[a], err = newPublicKey(nkeys.CreateAccount); err != nil {
+				return fmt.Errorf("make an account: %w", err)
 			}
 		}
 	}
@@ -149,11 +149,11 @@ func (o *operator) store(state []byte) error {
 	return nil
 }
 
-// newAccount returns the public key of a new account, whose seed is not kept.
-func newAccount() (string, error) {
-	pair, err := nkeys.CreateAccount()
+// newPublicKey returns the public half of a new key, whose seed is not kept.
+func newPublicKey(create func() (nkeys.KeyPair, error)) (string, error) {
+	pair, err := create()
 	if err != nil {
-		return "", fmt.Errorf("make an account: %w", err)
+		return "", err
 	}
 	defer pair.Wipe()
 	return pair.PublicKey()
@@ -222,18 +222,23 @@ func (o *operator) newOperator() (string, error) {
 	return token, nil
 }
 
+// userJWT signs the JWT of the user who has this public key.
+func (o *operator) userJWT(signedBy string, a Account, name, public string) (string, error) {
+	sign, err := o.seed(signedBy)
+	if err != nil {
+		return "", err
+	}
+	defer sign.Wipe()
+	return jwt.IssueUserJWT(sign, o.state.Accounts[a], public, name, 0)
+}
+
 // user signs the JWT of a user, and returns the content of the user's key file.
 func (o *operator) user(signedBy string, a Account, name string, user nkeys.KeyPair) ([]byte, error) {
 	public, err := user.PublicKey()
 	if err != nil {
 		return nil, err
 	}
-	sign, err := o.seed(signedBy)
-	if err != nil {
-		return nil, err
-	}
-	defer sign.Wipe()
-	token, err := jwt.IssueUserJWT(sign, o.state.Accounts[a], public, name, 0)
+	token, err := o.userJWT(signedBy, a, name, public)
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ type listedRows map[string]bool
 // add reports whether a request is a new row. After a row with the same question, a question without a
 // decision is not a new row.
 func (rows listedRows) add(l *schemas.LoggedRequest) bool {
-	question := fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
+	question := l.Question()
 	row := question
 	if d := l.Decided; d != nil {
 		row = fmt.Sprint(question, " ", d.Outcome, " ", d.At.UnixNano())
@@ -154,7 +154,8 @@ func (c *sessionsCmd) Run(e *env) error {
 	return nil
 }
 
-// listPast lists the sessions of a tally with those of the log. After an error it lists what it has read.
+// listPast adds the sessions of the log to a tally, and prints all sessions of the tally. If the log cannot
+// be read to its end, listPast prints the sessions that it has found, and returns the error.
 func (c *sessionsCmd) listPast(e *env, d *desk, tally *people.SessionTally) error {
 	begins, err := c.readLog(e, d, tally)
 	if err != nil {

@@ -151,7 +151,7 @@ func (c *keysConfigCmd) operatorConfig(e *env, keys *roles.Keys) error {
 		return err
 	}
 	if c.NSC != "" {
-		return c.forNSC(e, keys, accounts[1:])
+		return c.forNSC(e, keys, roles.AccountsOf(accounts, roles.Pushed()...))
 	}
 	_, err = fmt.Fprint(e.stdout, keys.OperatorConfig(accounts, c.ResolverDir))
 	return err

@@ -76,11 +76,10 @@ func (t *SessionTally) Add(page []schemas.Prompt) error {
 
 // AddLogged counts a request of the log that it has not counted before.
 func (t *SessionTally) AddLogged(l *schemas.LoggedRequest) {
-	key := fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
-	if t.seen[key] {
+	if t.seen[l.Question()] {
 		return
 	}
-	t.seen[key] = true
+	t.seen[l.Question()] = true
 	s := t.found[l.SessionID]
 	if s == nil {
 		s = &Session{ID: l.SessionID, State: SessionPast}
@@ -139,8 +138,8 @@ func (s *Session) add(p *schemas.Prompt, now time.Time) {
 // lastWidth is the largest width of Session.Last, in cells.
 const lastWidth = 100
 
-// describe takes over the agent and the place of a request that is not older than those before. The log may
-// lack them.
+// describe takes the agent, the place and the label from the newest request. An older request only fills in
+// what is still missing, because the log may lack the content of the newest request.
 func (s *Session) describe(p *schemas.Prompt, last string) {
 	r := &p.Request
 	if !r.CreatedAt.Before(s.LastAt) {
@@ -163,8 +162,8 @@ func riskRank(r schemas.Risk) int {
 	return 3
 }
 
-// PastSessionTable is SessionTable with ids in place of labels, by which the history finds a session, with the
-// host, and with the number of all requests.
+// PastSessionTable is like SessionTable, but has each session's id instead of its label, because the history
+// finds a session by its id. It also has the session's host and the number of all its requests.
 func PastSessionTable(all []Session, now time.Time, width int, paint Painter) string {
 	t := table{titles: []string{"SESSION", "AGENT", "HOST", "PROJECT", "STATE", "ASKED", "LAST", "WHAT"}}
 	for i := range all {

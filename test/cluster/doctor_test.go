@@ -45,8 +45,8 @@ func TestTheClusterIsExamined(t *testing.T) {
 // nod doctor --cluster also finds an engine that hangs, a server without the observer's key, and stores with
 // different numbers of replicas, and sees when a fault is over.
 func TestTheClusterIsExaminedAgain(t *testing.T) {
-	rig.OnlyLong(t, "TestTheClusterIsExamined finds other faults")
 	t.Parallel()
+	rig.OnlyLong(t, "TestTheClusterIsExamined finds other faults")
 	c := newCluster(t)
 	first, up := c.engine(3)
 	_, up2 := c.engine(3)

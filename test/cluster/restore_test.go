@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodbus/nod/test/internal/rig"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
 )
 
 // The stores of three servers are backed up, lost and restored. nod restore is killed after its first store,

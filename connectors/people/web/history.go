@@ -10,37 +10,45 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// listSessions replies with the sessions of the requests that are stored or, if the payload says before which,
-// with those of older requests.
+// listSessions replies with the sessions of all stored requests. If the payload has a cursor, the reply has
+// sessions of older requests, from the log.
 func (c *client) listSessions(ctx context.Context, m clientMessage, a actionPayload) {
-	now := c.clock.now()
-	if a.Before != "" {
-		c.listPastSessions(ctx, m, a.Before)
+	reply := &sessionsReply{Sessions: []sessionView{}, ServerTime: c.clock.now()}
+	var err error
+	if a.Before == "" {
+		err = c.addStoredSessions(ctx, reply)
+	} else {
+		err = c.addLoggedSessions(ctx, reply, a.Before)
+	}
+	if err != nil {
+		c.fail(m, failureOf(err))
 		return
 	}
-	tally := people.NewSessionTally(now)
+	c.reply(m, reply)
+}
+
+func (c *client) addStoredSessions(ctx context.Context, reply *sessionsReply) error {
+	tally := people.NewSessionTally(reply.ServerTime)
 	err := c.opts.Records.EachDecided(ctx, "", tally.Add)
 	if err == nil {
 		err = c.opts.Desk.EachPending(ctx, schemas.Query{Recipient: c.user}, tally.Add)
 	}
 	if err != nil {
-		c.fail(m, failureOf(err))
-		return
+		return err
 	}
 	grants, err := c.opts.Records.Grants(ctx, "")
 	if err != nil {
-		c.fail(m, failureOf(err))
-		return
+		return err
 	}
 	holds := map[string]int{}
 	for i := range grants {
-		if grants[i].Live(now) && grants[i].Scope == schemas.ScopeSession {
+		if grants[i].Live(reply.ServerTime) && grants[i].Scope == schemas.ScopeSession {
 			holds[grants[i].SessionID]++
 		}
 	}
-	reply := sessionsReply{Sessions: []sessionView{}, Next: logCursor, ServerTime: now}
+	reply.Next = logCursor
 	reply.add(tally, holds)
-	c.reply(m, reply)
+	return nil
 }
 
 func (r *sessionsReply) add(tally *people.SessionTally, holds map[string]int) {
@@ -50,36 +58,22 @@ func (r *sessionsReply) add(tally *people.SessionTally, holds map[string]int) {
 	}
 }
 
-// listPastSessions replies with the sessions of a bounded part of the log. A session may also have requests in
-// other parts.
-func (c *client) listPastSessions(ctx context.Context, m clientMessage, before string) {
+// addLoggedSessions adds the sessions of a bounded part of the log. Other parts of the log may have further
+// requests of the same sessions.
+func (c *client) addLoggedSessions(ctx context.Context, reply *sessionsReply, before string) (err error) {
 	after, log := strings.CutPrefix(before, logCursor)
 	if !log {
-		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "before: it is not the next of a reply: list from the beginning")))
-		return
+		return errNoCursor
 	}
-	reply := sessionsReply{Sessions: []sessionView{}, ServerTime: c.clock.now()}
 	tally := people.NewSessionTally(reply.ServerTime)
-	until := time.Now().Add(logWithin)
-	for range logPages {
-		page, err := c.opts.Records.Logged(ctx, "", "", after)
-		if err != nil {
-			c.fail(m, failureOf(err))
-			return
+	reply.Next, reply.Reach, err = c.readLog(ctx, "", after, func(page []schemas.LoggedRequest) (full bool) {
+		for i := range page {
+			tally.AddLogged(&page[i])
 		}
-		reply.Next, reply.Reach = "", &reach{page.Log.Begins, page.Log.Reached}
-		for i := range page.Logged {
-			tally.AddLogged(&page.Logged[i])
-		}
-		if after = page.Next; after == "" {
-			break
-		}
-		if reply.Next = logCursor + after; time.Now().After(until) {
-			break
-		}
-	}
+		return false
+	})
 	reply.add(tally, nil)
-	c.reply(m, reply)
+	return err
 }
 
 // listGrants replies with the standing answers, the newest first.

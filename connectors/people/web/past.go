@@ -143,6 +143,9 @@ func (c *client) addStored(ctx context.Context, reply *historyReply, a actionPay
 	return nil
 }
 
+// errNoCursor is the error for a payload whose field before is not the next of a reply.
+var errNoCursor = schemas.Errorf(schemas.CodeValidation, "before: it is not the next of a reply: list from the beginning")
+
 // lastStored returns the time and the key in a cursor of a stored request. For an empty cursor, which
 // asks for the newest requests, the key is empty.
 func lastStored(before string) (at time.Time, key string, err error) {
@@ -153,44 +156,56 @@ func lastStored(before string) (at time.Time, key string, err error) {
 	nanos, key, _ := strings.Cut(rest, ".")
 	n, err := strconv.ParseInt(nanos, 10, 64)
 	if !stored || err != nil || key == "" {
-		return at, "", schemas.Errorf(schemas.CodeValidation, "before: it is not the next of a reply: list from the beginning")
+		return at, "", errNoCursor
 	}
 	return time.Unix(0, n), key, nil
 }
 
-// addLogged adds matching requests of the log, page by page, until the reply is full or the work for it
-// has reached its limits.
-func (c *client) addLogged(ctx context.Context, reply *historyReply, a actionPayload, after string) error {
-	search := people.NewSearch(a.Query, a.Outcome)
+// readLog calls add with pages of the log, until add reports that the reply is full, or the work for one
+// reply has reached its limits. It returns the cursor of the next page, and how far the log was read.
+func (c *client) readLog(ctx context.Context, session, after string, add func([]schemas.LoggedRequest) (full bool)) (next string, read *reach, err error) {
 	until := time.Now().Add(logWithin)
 	for range logPages {
-		page, err := c.opts.Records.Logged(ctx, a.SessionID, "", after)
+		page, err := c.opts.Records.Logged(ctx, session, "", after)
 		if err != nil {
-			return err
+			return "", nil, err
 		}
-		reply.Next, reply.Reach = "", &reach{page.Log.Begins, page.Log.Reached}
-		for i := range page.Logged {
-			l := &page.Logged[i]
+		full := add(page.Logged)
+		read = &reach{page.Log.Begins, page.Log.Reached}
+		if after = page.Next; after == "" {
+			return "", read, nil
+		}
+		if next = logCursor + after; full || time.Now().After(until) {
+			break
+		}
+	}
+	return next, read, nil
+}
+
+// addLogged adds matching requests of the log.
+func (c *client) addLogged(ctx context.Context, reply *historyReply, a actionPayload, after string) (err error) {
+	search := people.NewSearch(a.Query, a.Outcome)
+	full := func() bool { return len(reply.Permissions) == a.Limit || reply.size > pageBytes }
+	var last *schemas.LoggedRequest // the end of the reply, if it is inside a page
+	reply.Next, reply.Reach, err = c.readLog(ctx, a.SessionID, after, func(page []schemas.LoggedRequest) bool {
+		for i := range page {
+			l := &page[i]
 			if !search.FindsLogged(l) {
 				continue
 			}
-			if len(reply.Permissions) == a.Limit || reply.size > pageBytes {
-				last := &page.Logged[i-1] // i is at least 1, because the loop ends before this page if the reply is full
-				reply.Next, reply.Reach.Reached = logCursor+strconv.FormatUint(last.Sequence, 10), last.AskedAt
-				if last.Decided != nil {
-					reply.Reach.Reached = last.Decided.At
-				}
-				return nil
+			if full() {
+				last = &page[i-1] // i is at least 1, because no page is read if the reply is full
+				return true
 			}
 			reply.add(newLoggedView(l, reply.ServerTime))
 		}
-		if after = page.Next; after == "" {
-			return nil
-		}
-		reply.Next = logCursor + after
-		if len(reply.Permissions) == a.Limit || reply.size > pageBytes || time.Now().After(until) {
-			return nil
+		return full()
+	})
+	if last != nil {
+		reply.Next, reply.Reach.Reached = logCursor+strconv.FormatUint(last.Sequence, 10), last.AskedAt
+		if last.Decided != nil {
+			reply.Reach.Reached = last.Decided.At
 		}
 	}
-	return nil
+	return err
 }

@@ -342,7 +342,7 @@ type sessionView struct {
 // sessionsReply answers sessions.list.
 type sessionsReply struct {
 	Sessions []sessionView `json:"sessions"`
-	// Next, in a client's "before", asks for older requests' sessions, of the log. It is empty at the
+	// Next is the cursor of the next part of the log, which a client sends as "before". It is empty at the
 	// beginning of the log.
 	Next       string    `json:"next,omitempty"`
 	Reach      *reach    `json:"reach,omitempty"`

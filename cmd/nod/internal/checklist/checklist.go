@@ -35,7 +35,7 @@ type Page struct {
 	Items func() []*Item
 }
 
-// A Summary shows what the choice would change. Its items cannot be chosen.
+// A Summary lists the changes that follow from the chosen items. Its own items cannot be chosen.
 type Summary struct {
 	Items   []*Item
 	Changes bool // there are changes to confirm

@@ -14,17 +14,17 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Result is what Examine has found out about one part of the settings: Err is nil if it works. If Unsure
-// is true, only a login can tell.
+// Result is the result of Examine for one part of the settings. Err is nil if that part works, or if Unsure
+// is true: then only a login shows whether it works.
 type Result struct {
 	What   string
 	Unsure bool
 	Err    error
 }
 
-// Examine tries all that can be tried at the issuer without a login: its discovery document and its keys,
-// and whether it accepts the client with its redirect URI and with its secret. An error names the setting
-// to change.
+// Examine tries everything at the issuer that needs no login. It reads the issuer's discovery document and
+// keys, and tries whether the issuer accepts the client with its redirect URI and with its secret. An error
+// says what to change.
 func (c *Client) Examine(ctx context.Context) []Result {
 	ctx, cancel := context.WithTimeout(ctx, 3*askWithin)
 	defer cancel()
@@ -37,20 +37,13 @@ func (c *Client) Examine(ctx context.Context) []Result {
 
 // examineKeys reads the issuer's keys.
 func (c *Client) examineKeys(ctx context.Context, at *endpoints) Result {
-	var doc struct {
-		Keys string `json:"jwks_uri"`
-	}
 	var set struct {
 		Keys []struct {
 			Type string `json:"kty"`
 			Use  string `json:"use"`
 		} `json:"keys"`
 	}
-	err := at.provider.Claims(&doc)
-	if err == nil {
-		err = c.read(ctx, doc.Keys, &set)
-	}
-	if err != nil {
+	if err := c.read(ctx, at.keys, &set); err != nil {
 		return Result{Err: fmt.Errorf("the keys of %s cannot be read, so every login fails: %w: see what jwks_uri in its discovery document leads to", c.settings.Issuer, err)}
 	}
 	sign := 0
@@ -94,8 +87,8 @@ func (c *Client) get(ctx context.Context, from string) (*http.Response, error) {
 	return resp, err
 }
 
-// withoutLogin are the errors with which an issuer refuses a request without a login that it would serve
-// with one.
+// withoutLogin are the errors with which an issuer refuses to log a person in without a page. They say
+// nothing against the client.
 var withoutLogin = []string{"login_required", "interaction_required", "consent_required", "account_selection_required"}
 
 // examineClient begins a login in which the issuer may show no page (prompt=none). An issuer sends the
@@ -126,8 +119,8 @@ func (c *Client) examineClient(ctx context.Context, at *endpoints) Result {
 	return Result{What: fmt.Sprintf("%s accepts %s", c.settings.Issuer, client)}
 }
 
-// examineSecret exchanges a code that the issuer has not given out: whether it refuses the client or the
-// code, shows whether the secret is right.
+// examineSecret tries to exchange a code that the issuer has not given out. If the issuer refuses the
+// client, the secret is wrong. If it refuses only the code, the secret is right.
 func (c *Client) examineSecret(ctx context.Context, at *endpoints) Result {
 	const what = "check the client's secret"
 	_, err := at.oauth.Exchange(oidc.ClientContext(ctx, c.http), "nod-doctor", oauth2.VerifierOption(oauth2.GenerateVerifier()))

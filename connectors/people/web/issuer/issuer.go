@@ -62,6 +62,7 @@ type endpoints struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
 	oauth    oauth2.Config
+	keys     string
 	userinfo string
 	logout   string
 	namesIss bool // responses of the issuer to the browser name the issuer (RFC 9207)
@@ -150,7 +151,7 @@ func (c *Client) discover(ctx context.Context) (*endpoints, error) {
 			Endpoint: oauth2.Endpoint{AuthURL: doc.Auth, TokenURL: doc.Token, AuthStyle: style},
 			Scopes:   append([]string{oidc.ScopeOpenID}, slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return s == oidc.ScopeOpenID })...),
 		},
-		userinfo: doc.UserInfo, logout: doc.Logout, namesIss: doc.NamesIss,
+		keys: doc.Keys, userinfo: doc.UserInfo, logout: doc.Logout, namesIss: doc.NamesIss,
 	}
 	return c.found, nil
 }
