@@ -93,7 +93,7 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 // pending. If an approver allows the request later, the next identical call runs without a question.
 func TestACallIsDeniedAtItsHostsTimeout(t *testing.T) {
 	r := start(t)
-	v := r.verdict(r.does("POST", hookPath+"?host_timeout=1s", event("PreToolUse", "S")))
+	v := r.verdict(r.does("POST", hookPath+"?host_timeout=3s", event("PreToolUse", "S")))
 	r.Equal("deny", v.permission)
 	r.Contains(v.reason, "stays open")
 	r.Eventually(func() bool { return len(r.pending()) == 1 && r.pending()[0].Detached }, waitAtMost, tick)

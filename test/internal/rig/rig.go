@@ -66,8 +66,9 @@ func MainWithNod(m *testing.M) {
 func prepare() {
 	_ = flag.Set("test.parallel", "16") // the tests wait for deadlines more than they use a CPU
 	flag.Parse()
-	if testing.Short() {
-		return // .ci/run gives -short with the race detector, which multiplies the memory
+	if testing.Short() { // .ci/run gives -short with the race detector, which multiplies CPU time and memory
+		_ = flag.Set("test.parallel", "6")
+		return
 	}
 	// A nod in a test has little memory, and would collect garbage often.
 	const percent = 400
