@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain"
 )
 
-// keepNotes makes s keep a note of its command. By this note nod reviews the command's changes if this
-// process is killed, and commands that run at the same time know its secrets. keepNotes first does the
-// reviews that are due.
+// keepNotes makes the contained command of s keep a note. If this process is killed, nod reviews the
+// command's changes by this note. Other contained commands that run at the same time also hide the secrets
+// that the note names. keepNotes first does the reviews that are due.
 func (e *env) keepNotes(s *contain.Spec) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -25,8 +25,8 @@ func (e *env) keepNotes(s *contain.Spec) error {
 	return nil
 }
 
-// notesOfRuns returns the notes of contained commands. A note lingers for longer than a search for
-// secrets takes in the largest project.
+// notesOfRuns returns the notes of contained commands. A note lingers for longer than the search for secrets
+// takes, even in the largest project.
 func notesOfRuns(dataDir string) held.Notes {
 	return held.Notes{Dir: filepath.Join(dataDir, "contained"), Linger: time.Minute}
 }

@@ -228,7 +228,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		code := fail(stderr, misuse(err))
 		switch {
-		case slices.Contains(args, "hook") && slices.Contains(args, hook.TurnsFlag): // no refusal is printed, because Claude Code would take it for its next prompt
+		case slices.Contains(args, "hook") && slices.Contains(args, hook.TurnsFlag): // no refusal is printed, because Claude Code would take it for the user's next input
 			code = hook.Leaves(stdout)
 		case slices.Contains(args, "hook"): // a hook must print a refusal on stdout, or the host would run the tool
 			code = hook.Refuse(stdout)

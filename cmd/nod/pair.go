@@ -199,7 +199,8 @@ func confirmLine(c *schemas.Confirm) string {
 	return coveredCalls(c.Risk, c.Rules) + ": an allow takes " + c.String()
 }
 
-// coveredCalls describes the requests of at least a risk that the given rules select.
+// coveredCalls describes the requests that have at least the given risk and match one of the rules, if there
+// are any.
 func coveredCalls(risk schemas.Risk, rules []string) string {
 	line := "risk " + string(risk) + " and above"
 	if risk == schemas.RiskHigh {

@@ -248,7 +248,7 @@ func (e *env) loggedCalls() ([]policy.Call, error) {
 			return nil
 		}
 		asked++
-		if entry.Request == nil || entry.Redacted > 0 { // a redacted command contains a mark, so a rule for it would fit no command
+		if entry.Request == nil || entry.Redacted > 0 { // a redacted command contains a mark in place of a secret, so a rule for it would fit no real command
 			return nil
 		}
 		var r schemas.Request

@@ -94,7 +94,7 @@ type setupChanges struct {
 func (c *setupCmd) changes(e *env) *setupChanges {
 	all := &setupChanges{}
 	for _, host := range hook.Hosts() {
-		if host.Present() && host.Name != hook.VSCode().Name { // its hook asks about every call, and Copilot CLI would run it too
+		if host.Present() && host.Name != hook.VSCode().Name { // VS Code's hook asks about every call, and Copilot CLI would run the hook too
 			all.agents = append(all.agents, c.agent(e, host).listed())
 		}
 	}
@@ -162,8 +162,9 @@ func (c *setupCmd) service(e *env) *setupChange {
 	return s
 }
 
-// chosen returns the changes to make, in their order. It includes installations that need no change of
-// the user's files, so that they are brought up to date. If all is true, chosen returns all changes.
+// chosen returns the changes to make, in their order. It includes installations that need no change of the
+// user's files, so that they are brought up to date. If the parameter all is true, chosen returns all
+// changes.
 func (s *setupChanges) chosen(all bool) (made []*setupChange) {
 	for _, change := range slices.Concat([]*setupChange{s.settings, s.service}, s.agents) {
 		if change != nil && (all || !isOpen(change) || change.item == nil || change.item.On) {

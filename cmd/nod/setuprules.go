@@ -23,11 +23,11 @@ type settingsOffer struct {
 	presets []*checklist.Item
 	past    string                   // a sentence with the number of past sessions on which the presets were tried; may be empty
 	rules   func() []*checklist.Item // the rules that are still worth offering under the chosen preset
-	change  func() *setupChange      // the change by the chosen items; nil without a change
+	change  func() *setupChange      // the change of settings.json by the chosen items; nil if they change nothing
 }
 
-// settingsChoice returns the presets and rules to choose from. The rules are rules for this project's
-// runners, rules that would have spared past questions, and the agent programs' own rules.
+// settingsChoice returns the presets and rules that the user can choose. The rules cover this project's
+// builds and tests, would have spared past questions, or are the agent programs' own rules.
 func (c *setupCmd) settingsChoice(e *env, past []policy.SessionCall) settingsOffer {
 	s, err := e.settingsNow()
 	var o *ruleOffers
@@ -100,8 +100,8 @@ func newRuleOffers(s *schemas.Settings, past []policy.SessionCall) (o *ruleOffer
 	return o, o.addImports()
 }
 
-// addPresets adds the presets that this machine supports. Each shows the number of questions that past
-// sessions would have had with it.
+// addPresets adds the presets that this machine supports. The item of each preset shows the number of
+// questions that it would have asked in past sessions.
 func (o *ruleOffers) addPresets() {
 	for _, p := range []struct{ name, allows string }{
 		{policy.PresetDesign, "a short list of commands that only read"},
@@ -159,8 +159,8 @@ func (o *ruleOffers) left() []*ruleOffer {
 	return slices.Concat(o.byPreset[preset], o.imports)
 }
 
-// add adds suggested rules to the list. It leaves out rules that are in the list already, and rules
-// that this user may not add.
+// add adds suggested rules to the list. It leaves out rules that are in the list already, and rules that this
+// user has no right to add.
 func (o *ruleOffers) add(list []*ruleOffer, group string, suggestions []policy.Suggestion) []*ruleOffer {
 	for _, suggestion := range suggestions {
 		rule := suggestion.Rule.String()
@@ -227,7 +227,7 @@ func (o *ruleOffers) addImports() error {
 	return nil
 }
 
-// change returns the change of settings.json by the chosen items, or nil without a change.
+// change returns the change of settings.json by the chosen items, or nil if they change nothing.
 func (o *ruleOffers) change(e *env) *setupChange {
 	preset := o.preset()
 	if preset == o.now {

@@ -36,7 +36,7 @@ func (e *env) typed(prompt string) string {
 // returns "".
 func (e *env) typedLine(prompt string) string {
 	return e.read(prompt, func() string {
-		line, _ := bufio.NewReader(e.stdin).ReadString('\n') // at the end of the input the line stays as it is
+		line, _ := bufio.NewReader(e.stdin).ReadString('\n') // at the end of the input, the line lacks only its line break
 		return strings.TrimSpace(line)
 	})
 }

@@ -107,9 +107,9 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// restoreEmpty restores a settings file that has no settings any more; in is the stored installation. A
-// file that nod made is removed, with those directories that nod made for it and that are now empty. A
-// file that was blank before becomes blank again.
+// restoreEmpty restores a settings file that has no settings any more, as the given installation found it. A
+// file that nod made is removed, with those directories that nod made for it and that are now empty. A file
+// that was blank before becomes blank again.
 func restoreEmpty(in installs.Install) error {
 	data, err := os.ReadFile(in.Path)
 	if err != nil || !in.Created && in.Blank == nil {

@@ -224,7 +224,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 			if p.Tier != schemas.TierConnected {
 				return 0
 			}
-			after, err := desk.NotifyAfter(e.ctx) // in this tier, an approver is at the session
+			after, err := desk.NotifyAfter(e.ctx) // in the tier connected, an approver is at the session
 			if err != nil {
 				return schemas.DefaultNotifyAfter
 			}
@@ -247,7 +247,7 @@ type screen struct {
 	*env
 	colours bool
 	rings   bool     // whether the terminal rings for each new request; see people.Ring
-	desktop *desktop // shows notifications instead of the terminal, which then only rings its bell; nil for none
+	desktop *desktop // shows desktop notifications, and the terminal then only rings its bell; nil if the terminal notifies
 	mu      sync.Mutex
 	rung    map[string]bool // keys of the pending requests for which the terminal has rung
 }

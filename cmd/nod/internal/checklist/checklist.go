@@ -30,8 +30,8 @@ func (i *Item) open() bool { return i.Mark == "" }
 type Page struct {
 	Title, Intro string
 	One          bool // exactly one item is chosen at any time
-	// Items returns the items each time a person comes to the page. They stay the same unless a choice
-	// on an earlier page changed them.
+	// Items returns the items of the page. It is called each time a person comes to the page, and the items
+	// differ only if the person has changed a choice on an earlier page.
 	Items func() []*Item
 }
 
@@ -55,8 +55,9 @@ type page struct {
 	items []*Item
 }
 
-// next searches the pages from index i, in steps of by, and returns the first page with an item that
-// can be chosen. If there is none, its index is len(l.Pages), or -1 for a search backwards.
+// next searches the pages from index i, in steps of the parameter by. It returns the first page with an item
+// that can be chosen, and the index of that page. If there is none, the index is len(l.Pages), or -1 for a
+// search backwards.
 func (l *Lists) next(i, by int) (int, page) {
 	for ; i >= 0 && i < len(l.Pages); i += by {
 		p := page{&l.Pages[i], l.Pages[i].Items()}
@@ -77,7 +78,7 @@ func (p page) choices() (open []*Item) {
 	return open
 }
 
-// choose chooses exactly the given items. On a page with One it ignores an empty list.
+// choose chooses exactly the given items. On a page that must have one chosen item, it ignores an empty list.
 func (p page) choose(chosen ...*Item) {
 	if p.One && len(chosen) == 0 {
 		return
@@ -90,7 +91,8 @@ func (p page) choose(chosen ...*Item) {
 	}
 }
 
-// toggle chooses an item, or drops it if it is chosen. On a page with One it only chooses.
+// toggle chooses an item, or drops it if it is chosen. On a page that must have one chosen item, it never
+// drops the item.
 func (p page) toggle(i *Item) {
 	if p.One {
 		p.choose(i)

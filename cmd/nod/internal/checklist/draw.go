@@ -55,7 +55,7 @@ func (m *model) layOut() {
 	if m.reading != nil {
 		rows := len(wrapAll(m.reading.lines, m.width))
 		m.reading.rows, m.reading.height = rows, 0
-		m.reading.fit(rows, m.width, m.room()) // the footer grows by the keys that scroll, so the height is computed twice
+		m.reading.fit(rows, m.width, m.room()) // the hints about scrolling make the footer higher, so the height is computed twice
 		m.reading.fit(rows, m.width, m.room())
 		return
 	}
@@ -98,7 +98,7 @@ func (m *model) draw() string {
 	return strings.Join(append(all, m.footer()...), "\n")
 }
 
-// listRows returns the rows of the list, and the rows of each item.
+// listRows returns the rows of the list, and for each item the span of its rows.
 func (m *model) listRows() (rows []string, spans []span) {
 	if m.page.Intro != "" {
 		rows = append(indented("", m.page.Intro, m.width), "")
@@ -136,7 +136,7 @@ func indented(sign, text string, width int) []string {
 	return rows
 }
 
-// wrapAll breaks lines into rows, with the colours of a diff.
+// wrapAll breaks lines into rows. The added and removed lines of a diff get colours.
 func wrapAll(lines []string, width int) (rows []string) {
 	for _, line := range lines {
 		for _, row := range people.Wrap(line, width) {

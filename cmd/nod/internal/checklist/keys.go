@@ -70,7 +70,7 @@ func (m *model) confirm() tea.Cmd {
 	return tea.Quit
 }
 
-// move moves the cursor by a key. It returns false for a key that does not move.
+// move moves the cursor by a key. It returns false for a key that does not move the cursor.
 func (m *model) move(name string) bool {
 	by, ok := steps(name, m.list.height, len(m.page.items))
 	if !ok {
@@ -78,7 +78,7 @@ func (m *model) move(name string) bool {
 	}
 	at := m.cursors[m.at]
 	_, spans := m.listRows()
-	switch name { // the page keys count rows, and an item may have several rows
+	switch name { // page up and page down count rows, and an item may have several rows
 	case "pgdown", "ctrl+f":
 		for by = 1; at+by+1 < len(spans) && spans[at+by+1].last < m.list.top+2*m.list.height; {
 			by++
@@ -92,8 +92,8 @@ func (m *model) move(name string) bool {
 	return true
 }
 
-// steps returns by how many rows or items a key moves in a list of length n, of which height are
-// visible.
+// steps returns how far a key moves in a list of n entries, of which the screen shows height. For a key that
+// does not move, ok is false.
 func steps(name string, height, n int) (by int, ok bool) {
 	switch name {
 	case "up", "k":

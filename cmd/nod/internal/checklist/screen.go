@@ -10,7 +10,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Show draws the lists on the whole screen of the terminal with the input in and the output out.
+// Show draws the lists on the whole screen of a terminal. The parameters in and out are the terminal's input
+// and output.
 func (l *Lists) Show(ctx context.Context, in io.Reader, out io.Writer) error {
 	m := newModel(l)
 	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()

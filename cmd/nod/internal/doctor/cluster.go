@@ -49,7 +49,7 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 			continue
 		}
 		info := c.ServerInfo()
-		if hostOf(info.URL) != hostOf(place.URL) { // the client has also tried the other servers of the cluster
+		if hostOf(info.URL) != hostOf(place.URL) { // the client has then connected to another server of the cluster
 			c.Close()
 			found = append(found, wrong(check, fmt.Sprintf("the NATS server at %s refused the key of %s, or was lost at once; %s took it", bus.Address(place.URL), id, people.Line(info.Name)), "give it the same accounts.conf as the others, and reload it"))
 			continue
@@ -89,8 +89,8 @@ func older(version string) bool {
 	return ok && (major < wantMajor || major == wantMajor && minor < wantMinor)
 }
 
-// hostOf returns the host and the port of a server's URL. A missing port is the default port of NATS,
-// as for the client.
+// hostOf returns the host and the port of a server's URL. If the URL has no port, hostOf adds the default
+// port of NATS, as the client does.
 func hostOf(url string) string {
 	_, host, ok := strings.Cut(bus.Address(url), "://")
 	if !ok {

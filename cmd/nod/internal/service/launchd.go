@@ -19,8 +19,8 @@ const endTimeout = 30 * time.Second
 // agents.
 type launchd struct{ uid int }
 
-// file returns the property list. Output outside nod's log goes to a file whose size nod itself limits,
-// because launchd does not rotate files.
+// file returns the property list. launchd does not rotate files, so the output that nod does not write to its
+// log goes to a file whose size nod itself limits.
 func (launchd) file(s Spec) string {
 	var words strings.Builder
 	for _, w := range s.Command() {
