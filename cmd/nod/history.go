@@ -83,8 +83,8 @@ type pastRequests struct {
 	begins time.Time
 }
 
-// readLog reads the log from its newest entries back, until as many requests match as the limit allows. After
-// an error it also returns the requests that it has found.
+// readLog reads the log from its newest entries back, until it has found as many matching requests as limit
+// says. After an error it also returns the requests that it has found.
 func (c *historyCmd) readLog(e *env, d *desk, search people.Search, limit int) (past pastRequests, err error) {
 	if limit == 0 {
 		return past, nil

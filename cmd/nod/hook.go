@@ -55,7 +55,7 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	ctx, stop := hook.Lifetime(traces.FromEnvironment(context.Background()), os.Stdout)
 	defer stop()
-	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules for named machines do not apply
+	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -84,8 +84,8 @@ func (c *hookCmd) Run(e *env) error {
 	})
 	if dirErr == nil {
 		e.reviewKilled(dir)
-		if time.Since(began) < sweepBefore { // a hook that has waited longer may be near its host's timeout
-			_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests of dead hooks
+		if time.Since(began) < sweepBefore { // a hook that has run for longer than sweepBefore may be near its host's timeout
+			_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next hook or nod up withdraws the requests of dead hooks
 		}
 		if os.Getenv(hook.ProbeEnv) == "" {
 			installs.Ran(dir, host.Name, version())

@@ -246,8 +246,8 @@ func (e *env) showRules(agent string, r hostRules) {
 	}
 }
 
-// additions returns the members that settings.json needs so that its settings s also contain the rules of the
-// settings to add.
+// additions returns the members to set in settings.json, which has the settings s. They add the rules that
+// other settings have and s lacks.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

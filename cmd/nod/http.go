@@ -49,7 +49,7 @@ func (c *httpCmd) Run(e *env) error {
 		Listen: httpserve.Listen{Addr: c.Listen, PublicURL: c.PublicURL, TLSCert: c.HTTPCert, TLSKey: c.HTTPKey, BehindProxy: c.BehindProxy},
 		Log:    e.log,
 	}
-	options.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules for named machines do not apply
+	options.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	if u, err := user.Current(); err == nil {
 		options.User = u.Username
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain"
 )
 
-// keepNotes makes the contained command of s keep a note. If this process is killed, nod reviews the
+// keepNotes makes contain.Run keep a note of the command in s. If this process is killed, nod reviews the
 // command's changes by this note. Other contained commands that run at the same time also hide the secrets
 // that the note names. keepNotes first does the reviews that are due.
 func (e *env) keepNotes(s *contain.Spec) error {
@@ -31,8 +31,8 @@ func notesOfRuns(dataDir string) held.Notes {
 	return held.Notes{Dir: filepath.Join(dataDir, "contained"), Linger: time.Minute}
 }
 
-// reviewKilled reviews the changes of this machine's contained commands whose nod was killed, and moves
-// away files that other programs would obey. It logs failures, and the next call tries again.
+// reviewKilled reviews the changes of this machine's contained commands whose nod was killed, and moves away
+// files that other programs would obey, such as .envrc. It logs failures, and the next call tries again.
 func (e *env) reviewKilled(dataDir string) {
 	err := notesOfRuns(dataDir).Sweep(func(note []byte, _ bool) error {
 		project, r, err := contain.ReviewKilled(note, secrets.Compile().Listed, secrets.CompileProtected().Has)

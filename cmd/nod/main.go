@@ -137,8 +137,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// hookLine and execLine are the parts of cli that a hook and nod exec need. Without them, each tool
-// call of an agent would wait some milliseconds until the whole cli is read.
+// hookLine and execLine are the parts of cli that a hook and nod exec need. They save each tool call of an
+// agent the milliseconds in which the parser would read the whole cli.
 type hookLine struct {
 	globals
 
@@ -258,8 +258,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// newParser returns the parser of the command line. It calls exit after it has printed help or
-// the version.
+// newParser returns the parser of the command line. The parser calls the function exit after it has printed
+// help or the version.
 func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
 	parser, err := kong.New(c, kong.Name("nod"), groups,
 		kong.Description("An AI agent asks; a person nods."),

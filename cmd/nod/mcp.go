@@ -40,7 +40,7 @@ func (c *mcpServeCmd) Run(e *env) error {
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
 	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Waits: e.waits(true), Version: version(), Log: e.log}
-	o.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules for named machines do not apply
+	o.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}
@@ -93,11 +93,11 @@ const connectWithin = 5 * time.Second
 // nod does not run. After a failure, the next call tries again.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock, which is held while the channel is full; a mutex would not do, because a wait for it cannot end with a context
-	client *nod.Client   // the connection to nod; guarded by turn
+	turn   chan struct{} // a lock, held while the channel is full; not a mutex, because a wait for a mutex cannot end with a context
+	client *nod.Client   // the connection to nod; guarded by the field turn
 }
 
-// lock waits for the lock turn and takes it. It returns an error if ctx ends first.
+// lock waits until the lock in the field turn is free, and takes it. It returns an error if ctx ends first.
 func (l *lateNod) lock(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:

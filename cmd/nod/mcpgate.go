@@ -116,7 +116,7 @@ func (c *mcpGateCmd) options(e *env, args []string) (o mcpgate.Options, err erro
 		return o, err
 	}
 	o.Definitions = filepath.Join(dir, "mcp-gate", o.Name)
-	o.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules for named machines do not apply
+	o.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}

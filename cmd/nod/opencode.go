@@ -45,7 +45,7 @@ func (kiloCmd) Help() string { return openCodeHelp(hook.Kilo) }
 func (c *kiloCmd) Run(e *env) error { return c.follow(e, hook.Kilo) }
 
 func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
-	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules for named machines do not apply
+	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username

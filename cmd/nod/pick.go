@@ -13,15 +13,15 @@ import (
 )
 
 // find returns the request with this id. A unique prefix of the id of a pending request is enough. If the id
-// is empty, find considers the pending requests that a filter selects (only; nil selects all). It returns the
-// only such request, or lets the user pick one.
-func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*schemas.Prompt) bool) (p schemas.Prompt, page schemas.Page, err error) {
+// is empty, find considers the pending requests that the filter selects; a nil filter selects all. It returns
+// the only such request, or lets the user pick one.
+func (e *env) find(ctx context.Context, d *desk, session, id string, filter func(*schemas.Prompt) bool) (p schemas.Prompt, page schemas.Page, err error) {
 	if len(id) < schemas.MinPrefix {
 		waiting, err := d.Pending(ctx, schemas.Query{SessionID: session})
 		if err != nil {
 			return p, page, err
 		}
-		found := withPrefix(waiting, id, only)
+		found := withPrefix(waiting, id, filter)
 		switch {
 		case len(found) == 1:
 			session, id = found[0].SessionID, found[0].PendingID
@@ -41,10 +41,10 @@ func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*
 }
 
 // withPrefix returns the prompts whose ids begin with the prefix. If the prefix is empty, it returns the
-// prompts that a filter selects (only; nil selects all).
-func withPrefix(all []schemas.Prompt, prefix string, only func(*schemas.Prompt) bool) (found []schemas.Prompt) {
+// prompts that the filter selects; a nil filter selects all.
+func withPrefix(all []schemas.Prompt, prefix string, filter func(*schemas.Prompt) bool) (found []schemas.Prompt) {
 	for i := range all {
-		if strings.HasPrefix(all[i].PendingID, prefix) && (prefix != "" || only == nil || only(&all[i])) {
+		if strings.HasPrefix(all[i].PendingID, prefix) && (prefix != "" || filter == nil || filter(&all[i])) {
 			found = append(found, all[i])
 		}
 	}

@@ -189,8 +189,8 @@ type policySuggestCmd struct {
 	Yes   bool     `short:"y" help:"With --apply: do not ask."`
 }
 
-// Run prints rules that would have spared questions. With --apply it adds to settings.json those rules
-// that this user may add.
+// Run prints rules that would have spared questions. With --apply it adds to settings.json those rules that
+// this user has the right to add.
 func (c *policySuggestCmd) Run(e *env) error {
 	if c.Yes && !c.Apply {
 		return errors.New("--yes is for --apply")

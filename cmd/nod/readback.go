@@ -26,7 +26,8 @@ func (e *env) eachLogged(d *desk, session, id string, f func(*schemas.LoggedRequ
 	}, f)
 }
 
-// readBack reads pages of the log, and shows its progress on one line of out, which may be nil.
+// readBack reads pages of the log. It shows its progress on one line of the writer out; a nil writer shows
+// none.
 type readBack struct{ out io.Writer }
 
 func (r readBack) each(ctx context.Context, read func(ctx context.Context, after string) (schemas.Page, error), f func(*schemas.LoggedRequest) bool) (time.Time, error) {

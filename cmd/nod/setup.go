@@ -55,7 +55,7 @@ func (c *setupCmd) Run(e *env) error {
 	var err error
 	if c.NoTest {
 		err = c.started(e)
-	} else if len(c.failed) == 0 || e.startHint() == "" { // after a failed change, there may be nothing that starts nod
+	} else if len(c.failed) == 0 || e.startHint() == "" { // after a failed change, a test question could wait for a nod that nothing starts
 		err = c.try(e)
 	}
 	if len(c.failed) > 0 { // the reasons are printed already
@@ -82,7 +82,7 @@ func (c *setupCmd) choose(e *env, changes *setupChanges) error {
 		err = lists.Show(e.ctx, e.stdin, e.stdout)
 	}
 	if changes.service != nil && isOpen(changes.service) && !changes.service.item.On {
-		c.NoService = true // the user starts nod in another way
+		c.NoService = true // the user did not choose the service, and so starts nod in another way
 	}
 	if errors.Is(err, checklist.ErrLeft) || e.ctx.Err() != nil {
 		return fmt.Errorf("%w: run nod setup again at any time", checklist.ErrLeft)

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The signs in place of the box, for items that cannot be chosen.
+// The signs that items show in place of the box if they cannot be chosen.
 const (
 	markDone  = "✓"
 	markFault = "!"
@@ -30,7 +30,7 @@ type setupChange struct {
 	paths    string   // the files that are changed
 	diff     string   // the change of these files; empty if they need no change
 	announce string   // what --yes prints before the change
-	effect   string   // what the change does, in the summary
+	effect   string   // what the summary says about the change
 	parts    []string // further lines about the change
 	apply    func() error
 	fault    error           // the reason why the change cannot be made

@@ -26,8 +26,8 @@ type settingsOffer struct {
 	change  func() *setupChange      // the change of settings.json by the chosen items; nil if they change nothing
 }
 
-// settingsChoice returns the presets and rules that the user can choose. The rules cover this project's
-// builds and tests, would have spared past questions, or are the agent programs' own rules.
+// settingsChoice returns the presets and rules to choose from. It offers rules for this project's builds and
+// tests, rules that would have spared past questions, and the agent programs' own rules.
 func (c *setupCmd) settingsChoice(e *env, past []policy.SessionCall) settingsOffer {
 	s, err := e.settingsNow()
 	var o *ruleOffers
@@ -191,7 +191,7 @@ func spares(s policy.Suggestion) []string {
 	return []string{"would have spared " + schemas.Count(s.Spares, "question")}
 }
 
-// addImports adds the own rules of the agent programs whose hook sees every call.
+// addImports adds the agent programs' own rules, for each program whose hook sees every tool call.
 func (o *ruleOffers) addImports() error {
 	for _, host := range hook.Hosts() {
 		if install := (installCmd{Agent: host.Name}); !host.Present() || !install.seesAll() {

@@ -224,7 +224,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 			if p.Tier != schemas.TierConnected {
 				return 0
 			}
-			after, err := desk.NotifyAfter(e.ctx) // in the tier connected, an approver is at the session
+			after, err := desk.NotifyAfter(e.ctx) // TierConnected means that an approver is at the session
 			if err != nil {
 				return schemas.DefaultNotifyAfter
 			}

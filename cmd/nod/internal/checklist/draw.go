@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// The smallest screen on which the lists are drawn.
+// The size of the smallest screen on which the lists are drawn.
 const (
 	minWidth  = 24
 	minHeight = 10
@@ -50,7 +50,7 @@ func (s *scroll) markSeen() {
 	}
 }
 
-// layOut adapts the visible part of the screen after a change.
+// layOut adapts the visible part of the list after a change of the list or of the screen.
 func (m *model) layOut() {
 	if m.reading != nil {
 		rows := len(wrapAll(m.reading.lines, m.width))
@@ -62,7 +62,7 @@ func (m *model) layOut() {
 	rows, spans := m.listRows()
 	m.list.fit(len(rows), m.width, m.room())
 	if n := m.cursors[m.at]; n == 0 {
-		m.list.top = 0 // the introduction is above the first item
+		m.list.top = 0 // scrolls to the top, because the introduction is above the first item
 	} else {
 		m.list.keepVisible(spans[n])
 	}

@@ -45,7 +45,7 @@ func (m *model) unknown(name string) {
 	m.notice = fmt.Sprintf("%s does nothing here; ? lists the keys.", safe(name))
 }
 
-// goOn goes to the next page. At the summary it ends the program if there is nothing to confirm.
+// goOn goes to the next page. At the summary it closes the screen if there is nothing to confirm.
 func (m *model) goOn() tea.Cmd {
 	switch {
 	case !m.summing():
@@ -59,7 +59,7 @@ func (m *model) goOn() tea.Cmd {
 	return nil
 }
 
-// confirm ends the program with the person's consent. Before that, the whole summary must have been on
+// confirm notes the person's consent and closes the screen. It refuses this until the whole summary was on
 // the screen.
 func (m *model) confirm() tea.Cmd {
 	if m.list.seen < m.list.rows {
@@ -92,8 +92,8 @@ func (m *model) move(name string) bool {
 	return true
 }
 
-// steps returns how far a key moves in a list of n entries, of which the screen shows height. For a key that
-// does not move, ok is false.
+// steps returns how far a key moves. The list has n entries, and height is the number of entries on the
+// screen. For a key that does not move, ok is false.
 func steps(name string, height, n int) (by int, ok bool) {
 	switch name {
 	case "up", "k":
@@ -112,7 +112,7 @@ func steps(name string, height, n int) (by int, ok bool) {
 	return 0, false
 }
 
-// choose chooses items by a key. It returns false for a key that does not choose.
+// choose chooses items by a key. It returns false for a key that does not choose items.
 func (m *model) choose(name string) bool {
 	i := m.item()
 	switch {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Ask prints the lists to out and reads the choices. The function read prints a question and returns a
-// line; an error of read ends Ask.
+// Ask prints the lists to the writer out and reads the choices. The function read prints a question and
+// returns a line; an error of read ends Ask.
 func (l *Lists) Ask(out io.Writer, read func(question string) (string, error)) error {
 	for i, p := l.next(0, 1); i < len(l.Pages); i, p = l.next(i+1, 1) {
 		if err := p.ask(out, read); err != nil {

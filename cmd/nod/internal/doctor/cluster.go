@@ -90,7 +90,7 @@ func older(version string) bool {
 }
 
 // hostOf returns the host and the port of a server's URL. If the URL has no port, hostOf adds the default
-// port of NATS, as the client does.
+// port of NATS, as a NATS client does.
 func hostOf(url string) string {
 	_, host, ok := strings.Cut(bus.Address(url), "://")
 	if !ok {
@@ -208,7 +208,7 @@ func clocks(stores []bus.StoreState) []Finding {
 		known, first, last = append(known, people.Line(name)), min(first, d), max(last, d)
 	}
 	slices.Sort(known)
-	apart := max((max(last, 0) - min(first, 0)).Round(time.Millisecond), time.Millisecond) // the difference of this machine to itself is 0
+	apart := max((max(last, 0) - min(first, 0)).Round(time.Millisecond), time.Millisecond) // zero stands for this machine, whose clock is 0 ahead of itself
 	what := fmt.Sprintf("the clocks of this machine and of %s, which lead stores, are at most %s apart", strings.Join(known, ", "), apart)
 	switch {
 	case apart > clockWrong:

@@ -29,7 +29,7 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}
 	own, err := hook.Inspect(host, hook.InstallOptions{})
 	if own.Path == "" {
-		return false, err // beside a path, an error is only about the file's content, which does not matter here
+		return false, err // if Inspect returns a path with an error, the error is only about the file's content
 	}
 	if real, err := filepath.EvalSymlinks(path); own.Path == path || err == nil && own.Path == real {
 		return true, nil

@@ -157,7 +157,7 @@ func (n Notes) sweep(path string, report func(note []byte, shared bool) error) e
 	return nil
 }
 
-// isShared reports whether a process holds a note that is equal to the one at path.
+// isShared reports whether a process holds a note that is equal to the note at path.
 func (n Notes) isShared(path string, note []byte) bool {
 	names, _ := os.ReadDir(n.Dir) // if the directory can no longer be read, the note counts as not shared
 	for _, name := range names {

@@ -1,4 +1,4 @@
-// Package hookwait finds requests on this machine whose hook or sidecar died while it waited. If an
+// Package hookwait finds requests on this machine whose waiting process, such as a hook, has died. If an
 // agent program kills its hook, the hook's note in the data directory is the only sign.
 package hookwait
 

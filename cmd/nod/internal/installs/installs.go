@@ -31,7 +31,7 @@ type Install struct {
 	// the installation.
 	Blank      *string `json:"blank,omitempty"`
 	EmptyHooks bool    `json:"empty_hooks,omitempty"`
-	// Servers are the MCP servers of the file that run through nod mcp gate.
+	// Servers are the file's MCP servers that run behind nod's gate.
 	Servers []hook.GatedServer `json:"servers,omitempty"`
 }
 

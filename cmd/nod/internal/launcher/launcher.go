@@ -62,7 +62,7 @@ func same(a, b string) bool {
 }
 
 // Ensure makes the launcher lead to this nod, and returns the launcher's path. If the launcher already leads
-// to this nod, Ensure only replaces the target by a file in PATH, because that file's path stays valid after
+// to this nod, Ensure changes the target only to a file in PATH, because that file's path stays valid after
 // an upgrade. After an error the launcher is unchanged.
 func Ensure(dataDir string) (string, error) {
 	program, err := Self()

@@ -34,7 +34,7 @@ func stderrFile(dataDir string) string { return filepath.Join(dataDir, "logs", "
 
 // Manager installs nod in the service manager of one user.
 type Manager struct {
-	// Path is the service file for nod.
+	// Path is the path of the service file.
 	Path string
 	kind kind
 }
@@ -115,7 +115,7 @@ func (m *Manager) Command() ([]string, error) {
 // Args returns the further flags for nod up in the installed service; see Spec.Args.
 func (m *Manager) Args() ([]string, error) {
 	words, err := m.Command()
-	own := len(Spec{}.Command()) // the number of words before the further flags
+	own := len(Spec{}.Command()) // the number of words before those of Spec.Args
 	if err != nil || len(words) < own || words[1] != "up" {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 const unitName = "nod.service"
 
-// systemd is the systemd instance of one user, not the system instance.
+// systemd installs services in one user's systemd instance, not in the system's.
 type systemd struct{}
 
 // file returns the systemd unit. systemd restarts nod without a limit, because pending requests wait
