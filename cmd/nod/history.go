@@ -53,8 +53,7 @@ func (c *historyCmd) Run(e *env) error {
 	return nil
 }
 
-// sayEnd prints where the log begins, if the whole log was read. If the command has found no request, sayEnd
-// also says so.
+// sayEnd prints where the log begins, if the whole log was read. If no request was found, it says so too.
 func (c *historyCmd) sayEnd(e *env, past *pastRequests, nothing bool) {
 	if past.begins.IsZero() {
 		if nothing {

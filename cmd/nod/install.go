@@ -29,8 +29,7 @@ type installCmd struct {
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 
-	// If Unasked is true, the command does not offer to import the agent program's own rules; it only prints
-	// how to do so.
+	// If Unasked is true, the command does not ask whether to import the agent program's own rules.
 	Unasked bool `kong:"-"`
 
 	unimported bool // the command does not mention the agent program's own rules

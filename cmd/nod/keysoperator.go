@@ -97,8 +97,7 @@ func (e *env) push(keys *roles.Keys, accounts []roles.Account) error {
 	return nil
 }
 
-// rotateSigner replaces a signing key. If this command knows the servers' address, it also sends the accounts
-// to the servers.
+// rotateSigner replaces a signing key. If the servers' address is known, it also sends them the accounts.
 func (e *env) rotateSigner(name string) error {
 	keys, unlock, err := e.lockedKeys(operatorFlag{})
 	if err != nil {

@@ -320,7 +320,6 @@ func (e *env) soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.ctx, callTimeout)
 }
 
-// printJSON writes v as indented JSON.
 func (e *env) printJSON(v any) error {
 	enc := json.NewEncoder(e.stdout)
 	enc.SetEscapeHTML(false)

@@ -150,7 +150,6 @@ func serverHash(upstream string, args []string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// headers returns the HTTP headers for calls to the upstream server.
 func (c *mcpGateCmd) headers() (http.Header, error) {
 	h, err := headers(os.Getenv(hook.HeadersVariable))
 	if err != nil {

@@ -197,7 +197,6 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 	return nil
 }
 
-// permissionLines describes a session's permissions, one per line.
 func permissionLines(set *schemas.SessionPermissions) []string {
 	var lines []string
 	if set.WorkingDir != "" {

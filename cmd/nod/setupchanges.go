@@ -82,7 +82,6 @@ func tilde(path string) string {
 	return path
 }
 
-// setupChanges are all changes that setup can make.
 type setupChanges struct {
 	agents   []*setupChange
 	service  *setupChange  // nil if the service is not wanted
@@ -177,7 +176,6 @@ func (s *setupChanges) chosen(all bool) (made []*setupChange) {
 // isOpen reports whether a change is possible and not made yet, so that the user can choose it.
 func isOpen(s *setupChange) bool { return s.fault == nil && s.diff != "" }
 
-// lists returns the lists from which the user chooses.
 func (s *setupChanges) lists(offer settingsOffer) *checklist.Lists {
 	s.choice = offer
 	var agents, service []*checklist.Item

@@ -125,7 +125,6 @@ func (o *ruleOffers) addPresets() {
 	}
 }
 
-// preset returns the chosen preset.
 func (o *ruleOffers) preset() string {
 	for i, item := range o.presetItems {
 		if item.On {
@@ -135,7 +134,6 @@ func (o *ruleOffers) preset() string {
 	return o.now
 }
 
-// rules returns the items of the rules that are still worth offering under the chosen preset.
 func (o *ruleOffers) rules() (items []*checklist.Item) {
 	for _, offer := range o.left() {
 		items = append(items, offer.Item)

@@ -211,7 +211,6 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 	return nil
 }
 
-// view starts a viewer that prints prompts and outcomes.
 func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), err error) {
 	conn, err := n.Connect(e.ctx, roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {

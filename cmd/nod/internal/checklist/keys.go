@@ -6,7 +6,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// press handles one key.
 func (m *model) press(name string) tea.Cmd {
 	switch {
 	case name == "ctrl+c":
@@ -184,7 +183,6 @@ func (m *model) keys() (all []key) {
 	return append(all, key{"?", "keys", ""}, key{"esc", "leave", "leave without changing anything (also q, Ctrl-C)"})
 }
 
-// helpLines lists the keys, one on each line.
 func helpLines(keys []key) (all []string) {
 	for _, k := range append(keys, key{"↑↓", "", "move (also j, k, page up, page down, home, end)"}) {
 		if k.more != "" {

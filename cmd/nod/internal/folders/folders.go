@@ -59,7 +59,6 @@ func projectOf(host hook.Host, path string) (dir string, ok bool) {
 	return strings.CutSuffix(path, string(filepath.Separator)+filepath.Join(in, s.File))
 }
 
-// sameDir reports whether two paths lead to the same folder.
 func sameDir(a, b string) bool {
 	if a == b {
 		return true

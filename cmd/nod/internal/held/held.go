@@ -18,8 +18,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// The prefixes of file names. A file is unready until its process has locked it, and ended after the end of
-// its note.
+// Prefixes of file names. A file is unready until its process has locked it, and ended after its note's end.
 const (
 	unready = "new-"
 	ended   = "over-"

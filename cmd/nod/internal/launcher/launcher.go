@@ -20,8 +20,8 @@ import (
 func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
 
 // Self returns a path of this program that stays valid after an upgrade: the path of a file in PATH that
-// leads to this program, or else the program's own path. If go run or go test built the program, Self returns
-// an error.
+// leads to this program, or else the program's own path. It returns an error if go run or go test built the
+// program.
 func Self() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
