@@ -145,8 +145,8 @@ func containable(place bus.Place, project string) (possible string, program sche
 	return schemas.ContainPossible, program
 }
 
-// knownSupport returns how this machine can contain commands. The check takes longer than a hook
-// should, so the result is kept in the user's cache directory.
+// knownSupport returns how this machine can contain commands. The check takes too long for a hook, so the
+// result is kept in the user's cache directory.
 func knownSupport() (contain.Level, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -42,7 +42,7 @@ func ruleFiles(agent string) (files []string, err error) {
 	}
 	add := func(dir string, patterns ...string) {
 		for _, pattern := range patterns {
-			found, _ := fs.Glob(os.DirFS(dir), pattern) // Glob fails only for malformed patterns; an unreadable directory has no files
+			found, _ := fs.Glob(os.DirFS(dir), pattern) // Glob fails only for malformed patterns; in an unreadable directory it finds no files
 			for _, name := range found {
 				files = append(files, filepath.Join(dir, name))
 			}
@@ -85,8 +85,8 @@ func readRules(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxRuleFile))
 }
 
-// readHostRules reads an agent program's rules from its usual files. If file is not empty, it also
-// reads that file.
+// readHostRules reads an agent program's rules from its usual files, and from one more file if its path is
+// given.
 func readHostRules(agent, file string) (all []hostRules, err error) {
 	files, err := ruleFiles(agent)
 	if err != nil {

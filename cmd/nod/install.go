@@ -227,7 +227,7 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	} else if c.Agent == hook.ACPName {
 		server, err = hook.ACPServer(c.Command)
 	} else if c.Settings == "" {
-		c.Settings = ".mcp.json" // Claude Code reads this file of the project
+		c.Settings = ".mcp.json" // Claude Code reads .mcp.json in a project's directory
 	}
 	if err != nil {
 		return hook.Change{}, err
@@ -250,7 +250,7 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 // gate.
 func (c *installCmd) installGate(e *env) (hook.Change, error) {
 	if c.Settings == "" {
-		c.Settings = ".mcp.json" // Claude Code reads this file of the project
+		c.Settings = ".mcp.json" // Claude Code reads .mcp.json in a project's directory
 	}
 	o, err := c.options(e)
 	if err != nil {

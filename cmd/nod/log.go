@@ -61,7 +61,7 @@ func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) e
 	return err
 }
 
-// logFormat is the flag that chooses exported lines instead of lines for people.
+// logFormat is the flag that chooses between exported lines and lines for people.
 type logFormat struct {
 	JSON bool `name:"json" help:"Print exported lines: NDJSON with each entry and its sequence."`
 }

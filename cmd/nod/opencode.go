@@ -64,7 +64,7 @@ func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
 	})
 }
 
-// lateAsker connects to nod at the first request, so that the user may start nod after this command.
+// lateAsker connects to nod at the first request, so that the user can start nod after this command.
 type lateAsker struct {
 	env *env
 

@@ -79,8 +79,8 @@ func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error)
 	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, nil
 }
 
-// checkUp returns an error if nod up rejects these flags. With rejected flags the service would exit
-// at every start.
+// checkUp returns an error if nod up rejects the service's flags, because the service would exit at every
+// start.
 func checkUp(args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))

@@ -123,12 +123,12 @@ func withMembers(data []byte, members []member) ([]byte, error) {
 	return v.Pack(), nil
 }
 
-// union returns a, followed by the elements of b that a lacks.
+// union returns the first list, followed by the elements of the second list that the first lacks.
 func union(a, b []string) []string {
 	return append(append([]string{}, a...), lacking(a, b)...)
 }
 
-// lacking returns the elements of b that a lacks, each once.
+// lacking returns the elements of the second list that the first list lacks, each once.
 func lacking(a, b []string) (more []string) {
 	for _, s := range b {
 		if !slices.Contains(a, s) && !slices.Contains(more, s) {

@@ -279,8 +279,8 @@ func (s *screen) show(p schemas.Prompt) {
 	fmt.Fprintf(s.stdout, "\n%s\n  %s\n", question, how)
 }
 
-// readSettings reads the settings file at path. If path is empty, it reads settings.json of the data
-// directory. It returns nil if that file does not exist.
+// readSettings reads the settings file at path. Without a path, it reads settings.json of the data directory.
+// It returns nil if that file does not exist.
 func readSettings(path, dir string) ([]byte, error) {
 	named := path != ""
 	if !named {

@@ -49,7 +49,7 @@ type Lists struct {
 	Summarize func() Summary
 }
 
-// page is a Page with the items that it has now.
+// page is a Page with its current items.
 type page struct {
 	*Page
 	items []*Item

@@ -89,8 +89,8 @@ func (f *config) table(path string, h hook.Installed) (from, to int, found bool)
 
 func isHeader(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "[") }
 
-// stateKey returns the hook's key if this line is the header of a hook's table. TOML allows several
-// ways to quote the key; stateKey reads all of them.
+// stateKey returns the key of a hook if the line is the header of the hook's table. TOML allows several ways
+// to quote the key; stateKey reads all of them.
 func stateKey(line string) (key string, ok bool) {
 	if !isHeader(line) {
 		return "", false

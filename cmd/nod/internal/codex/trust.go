@@ -55,7 +55,7 @@ func (s *State) Of(path string, h hook.Installed) Trusted {
 	return Trusted{}
 }
 
-// isOf reports whether a key belongs to this hook in the file at path.
+// isOf reports whether a key of State belongs to the given hook in the file at path.
 func isOf(key, path string, h hook.Installed) bool {
 	file, here := strings.CutSuffix(key, location(h))
 	return here && (file == path || sameFile(file, path))

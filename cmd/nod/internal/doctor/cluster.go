@@ -49,7 +49,7 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 			continue
 		}
 		info := c.ServerInfo()
-		if hostOf(info.URL) != hostOf(place.URL) { // the client has then connected to another server of the cluster
+		if hostOf(info.URL) != hostOf(place.URL) { // the client has connected to another server of the cluster instead of this one
 			c.Close()
 			found = append(found, wrong(check, fmt.Sprintf("the NATS server at %s refused the key of %s, or was lost at once; %s took it", bus.Address(place.URL), id, people.Line(info.Name)), "give it the same accounts.conf as the others, and reload it"))
 			continue

@@ -58,7 +58,7 @@ func (n Notes) Hold(note []byte, linger bool) (over func(), err error) {
 		return nil, err
 	}
 	return func() {
-		n.end(final, linger) // the note ends before the lock is released, or a sweep would take the unlocked note for that of a dead process
+		n.end(final, linger) // the note ends before the lock is released; otherwise Sweep would take the unlocked note for that of a dead process
 		_ = lock.Close()
 	}, nil
 }
