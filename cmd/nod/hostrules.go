@@ -124,7 +124,7 @@ func readRuleFile(agent, file string) (hostRules, error) {
 		read = rules.ImportGeminiPolicy
 	case agent == hook.Gemini().Name:
 		read = rules.ImportGemini
-		if plain, err := hujson.Standardize(data); err == nil { // the file may contain comments
+		if plain, err := hujson.Standardize(data); err == nil { // Gemini's settings file may contain comments, which JSON does not allow
 			data = plain
 		}
 	}

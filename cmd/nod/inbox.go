@@ -75,7 +75,7 @@ func (c *inboxCmd) Run(e *env) error {
 	}
 	err = screen.Run()
 	if cause := context.Cause(ctx); err == nil && cause != nil && e.ctx.Err() == nil {
-		return cause // the viewer could not start
+		return cause // the cause is that the viewer could not start
 	}
 	return err
 }

@@ -32,7 +32,7 @@ type installCmd struct {
 	// If Unasked is true, the command does not ask whether to import the agent program's own rules.
 	Unasked bool `kong:"-"`
 
-	unimported bool // the command does not mention the agent program's own rules
+	unimported bool // if true, the command does not mention the agent program's own rules
 }
 
 func (c *installCmd) Run(e *env) error {

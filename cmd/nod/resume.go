@@ -92,7 +92,7 @@ func (e *env) awaitDecisions(session string) error {
 // connector.View returns only after the viewer has shown all pending requests.
 type decisions struct {
 	session string
-	added   chan struct{} // has a value if there are new decisions
+	added   chan struct{} // signals that there are new decisions
 
 	mu  sync.Mutex
 	new []schemas.Prompt

@@ -114,7 +114,7 @@ func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		dir := strings.Join(dirs, "") // an empty flag removes the working directory
+		dir := strings.Join(dirs, "") // an empty flag removes the session's working directory
 		change.WorkingDir = &dir
 	}
 	for _, named := range []struct {

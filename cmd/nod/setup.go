@@ -22,7 +22,7 @@ type setupCmd struct {
 	NoTest    bool          `name:"no-test" help:"Do not send a test question."`
 	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
 
-	unserved bool     // the service manager did not start the service
+	unserved bool     // true if the service manager did not start the service
 	failed   []string // names of the changes that could not be made
 }
 
@@ -58,7 +58,7 @@ func (c *setupCmd) Run(e *env) error {
 	} else if len(c.failed) == 0 || e.startHint() == "" { // after a failed change, a test question could wait for a nod that nothing starts
 		err = c.try(e)
 	}
-	if len(c.failed) > 0 { // the reasons are printed already
+	if len(c.failed) > 0 { // the reasons for the failures are printed already
 		failed := fmt.Errorf("%s could not be made: %s", schemas.Count(len(c.failed), "change"), strings.Join(c.failed, ", "))
 		return errors.Join(failed, err)
 	}

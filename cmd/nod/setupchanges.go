@@ -31,7 +31,7 @@ type setupChange struct {
 	diff     string   // the change of these files; empty if they need no change
 	announce string   // what --yes prints before the change
 	effect   string   // what the summary says about the change
-	parts    []string // further lines about the change
+	parts    []string // further lines below the change's name
 	apply    func() error
 	fault    error           // the reason why the change cannot be made
 	item     *checklist.Item // the change's entry in a list; nil if the change follows from other items
@@ -86,7 +86,7 @@ type setupChanges struct {
 	agents   []*setupChange
 	service  *setupChange  // nil if the service is not wanted
 	settings *setupChange  // nil until the user has chosen settings
-	choice   settingsOffer // empty with --yes
+	choice   settingsOffer // empty with --yes, which changes no settings
 }
 
 // changes finds the changes that setup can make, but makes none.

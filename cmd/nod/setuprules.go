@@ -66,8 +66,8 @@ func (e *env) settingsNow() (s *schemas.Settings, err error) {
 type ruleOffers struct {
 	settings    *schemas.Settings
 	calls       []policy.Call
-	replayed    []policy.Replayed // empty without past sessions
-	now         string            // the preset in force
+	replayed    []policy.Replayed // empty if there are no past sessions
+	now         string            // the name of the preset in force
 	presets     []string
 	presetItems []*checklist.Item       // one item for each preset
 	byPreset    map[string][]*ruleOffer // the offered rules of each preset
@@ -110,7 +110,7 @@ func (o *ruleOffers) addPresets() {
 		{policy.PresetContained, "also builds, tests and other command lines that can lose no work: the kernel holds them to the project, without network"},
 	} {
 		if p.name == policy.PresetContained && p.name != o.now && !canContain() {
-			continue // nod doctor says why commands cannot be contained
+			continue // nod doctor says why this machine cannot contain commands
 		}
 		item := &checklist.Item{Text: p.name, Notes: []string{p.allows}, Detail: policy.Presets(), On: p.name == o.now}
 		if item.On {

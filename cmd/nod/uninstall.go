@@ -119,12 +119,12 @@ func restoreEmpty(in installs.Install) error {
 	if json.Unmarshal(data, &holds) != nil {
 		return nil
 	}
-	delete(holds, "version") // nod wrote the version when it created the file
+	delete(holds, "version") // nod wrote the member version when it created the file
 	if len(holds) > 0 {
 		return nil
 	}
 	if in.Blank != nil {
-		if err := os.WriteFile(in.Path, []byte(*in.Blank), 0o600); err != nil { // an existing file keeps its mode
+		if err := os.WriteFile(in.Path, []byte(*in.Blank), 0o600); err != nil { // WriteFile keeps the mode of an existing file
 			return fmt.Errorf("empty %s again: %w", in.Path, err)
 		}
 		return nil

@@ -178,7 +178,7 @@ func (e *env) commandNotes() []string {
 	case e.place.DataDir != "":
 		notes = append(notes, "nod's other commands find it by --data or NOD_DATA")
 	}
-	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // go run started this process
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // go run has built this program
 		if _, err := exec.LookPath("nod"); err != nil {
 			notes = append(notes, "for nod type go run ./cmd/nod, until you go install ./cmd/nod")
 		}
@@ -245,7 +245,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 type screen struct {
 	*env
 	colours bool
-	rings   bool     // whether the terminal rings for each new request; see people.Ring
+	rings   bool     // true if the terminal rings for each new request; see people.Ring
 	desktop *desktop // shows desktop notifications, and the terminal then only rings its bell; nil if the terminal notifies
 	mu      sync.Mutex
 	rung    map[string]bool // keys of the pending requests for which the terminal has rung
@@ -271,7 +271,7 @@ func (s *screen) show(p schemas.Prompt) {
 			fmt.Fprint(s.stdout, people.Ring(p))
 		}
 	}
-	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // nod show prints the rest
+	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // the rest of the request is printed by nod show
 	how := "nod allow " + p.PendingID + " · nod deny " + p.PendingID
 	if isQuestion(&p) {
 		how = "nod answer " + p.PendingID + " NUMBER, or your own words"

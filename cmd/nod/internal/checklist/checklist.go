@@ -18,10 +18,10 @@ var ErrLeft = errors.New("nothing was changed")
 type Item struct {
 	Group  string   // the heading above all items of this group; may be empty
 	Text   string   // the item's own text, on one line
-	Notes  []string // further lines below the text
+	Notes  []string // further lines below the item's text
 	Detail string   // the item's change or rule in full, shown on demand
 	Mark   string   // the sign in place of the box, for an item that cannot be chosen
-	On     bool     // the item is chosen
+	On     bool     // true if the item is chosen
 }
 
 func (i *Item) open() bool { return i.Mark == "" }
@@ -29,7 +29,7 @@ func (i *Item) open() bool { return i.Mark == "" }
 // A Page is one list of related items.
 type Page struct {
 	Title, Intro string
-	One          bool // exactly one item is chosen at any time
+	One          bool // if true, exactly one item is chosen at any time
 	// Items returns the items of the page. It is called each time a person comes to the page, and the items
 	// differ only if the person has changed a choice on an earlier page.
 	Items func() []*Item
@@ -38,7 +38,7 @@ type Page struct {
 // A Summary lists the changes that follow from the chosen items. Its own items cannot be chosen.
 type Summary struct {
 	Items   []*Item
-	Changes bool // there are changes to confirm
+	Changes bool // true if there are changes to confirm
 }
 
 // Lists are pages and the summary that follows them. Pages without an item that can be chosen are left

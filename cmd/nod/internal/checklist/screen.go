@@ -33,10 +33,10 @@ type model struct {
 	lists         *Lists
 	width, height int
 
-	at      int         // the index of the page; len(lists.Pages) for the summary
-	page    page        // the page, or the items of the summary
-	changes bool        // the summary has changes to confirm
-	cursors map[int]int // the index of the item with the cursor, for each page
+	at      int         // the index of the page on the screen; len(lists.Pages) for the summary
+	page    page        // the page on the screen, or the items of the summary
+	changes bool        // true if the summary has changes to confirm
+	cursors map[int]int // for each page, the index of the item with the cursor
 	list    scroll
 	reading *text  // the text that covers the list: a detail or the keys; nil for none
 	notice  string // the reply to the last key

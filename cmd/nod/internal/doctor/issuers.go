@@ -26,7 +26,7 @@ func logins(ctx context.Context, o Options, s *schemas.Settings) (found []Findin
 		return nil
 	}
 	client, err := web.Issuer(s)
-	if err != nil && o.Place.URL != "" { // the inbox may run on another machine, which has the secret
+	if err != nil && o.Place.URL != "" { // the web inbox may run on another machine, which has the secret of the login
 		return []Finding{note(check, oneLine(err), "run nod doctor on the machine of the web inbox")}
 	}
 	if err != nil {

@@ -133,7 +133,7 @@ func (n Notes) Sweep(report func(note []byte, shared bool) error) error {
 }
 
 func (n Notes) sweep(path string, report func(note []byte, shared bool) error) error {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE, so that a removed file is not created again
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // no O_CREATE, so that a removed file is not created again
 	locked, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !locked {
 		return nil

@@ -17,9 +17,9 @@ const forgetAfter = 7 * 24 * time.Hour
 
 func unsettledDir(dataDir string) string { return filepath.Join(dataDir, "unsettled") }
 
-// NoteUnsettled records that nod was asked about a call of this tool and did not simply allow it. A
-// later report of the host about the end of this call may be news for nod. sessionID must be a valid
-// session id of nod, because it becomes a file name.
+// NoteUnsettled records that nod did not simply allow a call of this tool, so that the host's later report
+// about the end of the call may be news for nod. sessionID must be a valid session id of nod, because it
+// becomes a file name.
 func NoteUnsettled(dataDir, sessionID, tool string) error {
 	if IsUnsettled(dataDir, sessionID, tool) {
 		return nil

@@ -89,7 +89,7 @@ func (l launchd) stop(string) []command {
 // gone waits until launchd no longer lists the agent. The command bootout may return while nod's
 // process is still ending.
 func (l launchd) gone(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // all tries share one time limit
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // all tries of the command share one time limit
 	defer cancel()
 	loaded, _ := l.state()
 	loaded.retries, loaded.fails = int(endTimeout/pause), true

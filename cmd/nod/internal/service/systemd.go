@@ -78,7 +78,7 @@ func (systemd) stop(string) []command { return []command{systemctl("disable", "-
 
 func (systemd) gone(ctx context.Context) error {
 	end := systemctl("stop", unitName)
-	end.lax = true // the command fails if the unit has ended or was never loaded
+	end.lax = true // the stop command fails if the unit has ended or was never loaded
 	return runAll(ctx, []command{end, systemctl("daemon-reload")})
 }
 
