@@ -107,7 +107,7 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// restoreEmpty restores a settings file that has no settings any more to its state before the installation. A
+// restoreEmpty restores the state before the installation, if a settings file has no settings any more. A
 // file that nod made is removed, with those directories that nod made for it and that are now empty. A file
 // that was blank before becomes blank again.
 func restoreEmpty(in installs.Install) error {
