@@ -41,7 +41,7 @@ func TestClineAsksAboutTwoCalls(t *testing.T) {
 		x.starts(c)
 		ended := prompts(t, acp.NewClientSideConnection(editor{t: t}, in, out), "", x.project)
 		answered := map[string]bool{}
-		answer := map[string]string{"Bash": "deny", "acp_execute": "allow"} // nod names a call of several commands acp_execute, and not Bash
+		answer := map[string]string{"Bash": "deny", "acp_execute": "allow"} // the tool of a call that runs several commands is acp_execute, and not Bash
 		x.until("Cline asks twice", func() bool {
 			for _, r := range x.pending() {
 				if !answered[r.ID] {

@@ -35,10 +35,10 @@ var binary = sync.OnceValues(func() (string, error) {
 // variable of the test's environment except PATH.
 type machine struct {
 	t                       *testing.T
-	nod, home, project, ran string // paths; ran is the file that touch creates
+	nod, home, project, ran string // paths; ran is the path of the file that the command touch creates
 	model                   *model
 	up                      *exec.Cmd // the running nod
-	edited                  bool      // the test has changed the hook's settings
+	edited                  bool      // true if the test has changed the hook's settings
 }
 
 func newMachine(t *testing.T, m *model) *machine {
@@ -62,11 +62,11 @@ func (x *machine) startNod() {
 
 // killNod kills nod up, as a crash does. It does nothing if nod has ended.
 func (x *machine) killNod() {
-	_ = x.up.Process.Kill() // fails if nod has ended
+	_ = x.up.Process.Kill() // Kill fails if nod has ended
 	_ = x.up.Wait()
 }
 
-// says starts a program, waits until it prints a line that contains want, and returns that line.
+// says starts a program, waits until it prints a line that contains the text want, and returns that line.
 func (x *machine) says(c *exec.Cmd, want string) string {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
@@ -106,8 +106,8 @@ func (x *machine) does(args ...string) string {
 	return out.String()
 }
 
-// installFor returns a command that installs the hook of a host. The host's program is in the command's
-// PATH, because nod install asks it for its version, on which the hook depends.
+// installFor returns a command that installs the hook of a host. The host's program is in the command's PATH,
+// because nod install runs the program to get its version, and the hook depends on the version.
 func (x *machine) installFor(host, program string, flags ...string) *exec.Cmd {
 	c := x.command(x.nod, append([]string{"install", host}, flags...)...)
 	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
@@ -130,12 +130,12 @@ type agent struct {
 
 const patience = 2 * time.Minute
 
-// start starts a program in a new process group. The returned function kills the whole group, because
-// child processes may outlive the program. After 4*patience, start itself kills the group.
+// start starts a program in a new process group. The returned function kills the whole group, because child
+// processes may outlive the program. A timer also kills the group after 4*patience.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
-	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // fails if the group has ended
+	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // Kill fails if the group has ended
 	latest := time.AfterFunc(4*patience, kill)
 	return func() { latest.Stop(); kill() }
 }
@@ -196,8 +196,8 @@ type request struct {
 // tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// The method until polls the condition so. If the condition is not true within patience, the test
-// fails with the text what.
+// The method until polls a condition. If the condition is not true within patience, the test fails with the
+// text what.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()
@@ -235,11 +235,11 @@ func (x *machine) history() (all []json.RawMessage) {
 	return all
 }
 
-// answers has the nod commands with which tests answer requests. The value is true if the tool call runs
-// after this command.
+// answers has the nod commands with which tests answer requests. The value of a command is true if the tool
+// call runs after it.
 var answers = map[string]bool{"allow": true, "deny": false}
 
-// touch is a shell command that creates the file ran in the project.
+// touch is a shell command that creates the file "ran" in the project.
 const touch = "echo yes > ran"
 
 // shows checks the result of an answer after the agent has ended. After an allow, the command touch must have

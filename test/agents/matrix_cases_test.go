@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// matrixCase is a column of the matrix. The function run runs the case and returns the text of its cell.
+// matrixCase is a column of the table in docs/agents.md. The function run runs the case and returns the text
+// of its cell.
 type matrixCase struct {
 	name string
 	run  func(s *scene) string
@@ -135,7 +136,7 @@ func losesItsHost(s *scene) string {
 	r := s.begins([]call{s.shell(touch)})
 	s.asksOnce(r)
 	for _, pid := range s.programs(r.pid) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // fails if the process has ended together with its parent
+		_ = syscall.Kill(pid, syscall.SIGKILL) // Kill fails if the process has ended together with its parent
 	}
 	return s.withdrawn(r)
 }
@@ -151,10 +152,10 @@ func losesItsHook(s *scene) string {
 	return result
 }
 
-// withdrawn requires that the call did not run. Its result says whether nod has withdrawn the question of the
-// agent, which no longer waits.
+// withdrawn requires that the call did not run. Its result says whether nod has withdrawn the agent's
+// question after the agent stopped waiting.
 func (s *scene) withdrawn(r *run) string {
-	end := time.Now().Add(45 * time.Second) // nod waits half a minute for a server that does not answer
+	end := time.Now().Add(45 * time.Second) // nod tries for half a minute to reach a server that does not answer
 	open := 1
 	s.until("the question is withdrawn", func() bool {
 		open = len(s.pending())
@@ -245,7 +246,7 @@ func asksTwice(s *scene) string {
 		}
 		for _, q := range s.pending() {
 			if strings.Contains(string(q.Details), touch) && (together < 2 || s.left("two") != "" || time.Now().After(waits)) {
-				_, _ = s.tries("deny", q.ID) // fails if its agent has given it up meanwhile
+				_, _ = s.tries("deny", q.ID) // the command fails if the agent no longer waits for this call
 			}
 		}
 		return r.over()

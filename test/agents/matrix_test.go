@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the results of TestMatrix into docs/agents.md")
 
-// scene is one case of the matrix: a machine and an agent that is not started yet.
+// scene is one case of the table in docs/agents.md: a machine and an agent that is not started yet.
 type scene struct {
 	*machine
 	way
@@ -58,15 +58,15 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// begins starts the agent. The model makes the calls in first and, after all their results, the calls in
-// then.
+// begins starts the agent. The model makes the first calls and, when it has all their results, the calls of
+// the parameter then.
 func (s *scene) begins(first []call, then ...call) *run {
 	s.model.calls, s.model.then = first, then
 	s.rig.installs(s.machine, s.program)
 	return s.runs(s.machine, s.program)
 }
 
-// question waits until the agent has asked n questions, its turn is over or the time limit has passed. It
+// question waits until the agent has asked n questions, its turn is over, or the time limit has passed. It
 // returns the pending questions.
 func (s *scene) question(r *run, n int, limit time.Duration) (all []request) {
 	end := time.Now().Add(limit)
@@ -127,7 +127,7 @@ func (s *scene) tries(args ...string) (out string, ok bool) {
 	return string(said), err == nil
 }
 
-// yes returns "yes" if so is true, and otherwise "no: " with the text why.
+// yes returns "yes" for a true condition, and otherwise "no: " with the reason why.
 func yes(so bool, why string) string {
 	if so {
 		return "yes"
@@ -144,7 +144,7 @@ func (x *machine) posts(url, body string, into any) {
 	require.NoError(x.t, json.NewDecoder(resp.Body).Decode(into))
 }
 
-// The matrix stands between these marks of docs/agents.md.
+// The page docs/agents.md has the table of results between these two marks.
 const (
 	matrixPage  = "../../docs/agents.md"
 	matrixBegin = "<!-- matrix -->\n"
@@ -159,7 +159,7 @@ func matrixRow(w way, program string, found map[string]string) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// cellsOf returns the cells of a row without its date.
+// cellsOf returns the cells of a table row, without the cell of its date.
 func cellsOf(row string) []string {
 	cells := strings.Split(row, " | ")
 	if len(cells) > 2 {
@@ -188,7 +188,8 @@ func matrixRowOf(t *testing.T, w way) string {
 	return rows[w.title]
 }
 
-// writeMatrixRow replaces one way's row in the page and keeps all other rows.
+// writeMatrixRow replaces the table row of one way of connecting an agent, and keeps all other rows of the
+// page.
 func writeMatrixRow(t *testing.T, w way, row string) {
 	head, tail, rows := matrixRows(t)
 	rows[w.title] = row

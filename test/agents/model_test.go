@@ -20,9 +20,9 @@ type call struct {
 	input map[string]any
 }
 
-// model is a fake language model with the APIs of three providers. If an agent offers the tool of
-// the first call, the model makes all its calls in one answer. It stores the results of its calls
-// and, when it has them all, makes the calls in then or ends the turn. The model is also the agent's
+// model is a fake language model with the APIs of three providers. If an agent offers the tool of the first
+// call, the model makes all its calls in one answer. It stores the results of its calls and, when it has them
+// all, makes the calls of its field then or, if there are none, ends the turn. The model is also the agent's
 // HTTP proxy, which refuses all traffic.
 type model struct {
 	URL   string
@@ -50,7 +50,7 @@ func newModel(t *testing.T, calls ...call) *model {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
-		server.CloseClientConnections() // a killed agent may have left a connection open
+		server.CloseClientConnections() // the server would wait for a connection that a killed agent has left open
 		server.Close()
 		if t.Failed() {
 			t.Logf("the model was asked:\n%s", strings.Join(m.seen, "\n"))
@@ -60,8 +60,8 @@ func newModel(t *testing.T, calls ...call) *model {
 	return m
 }
 
-// turn is the part of an agent's request that the model needs: the names of the offered tools, and
-// the results of earlier calls.
+// turn is the part of an agent's request that the model needs: the names of the tools that the agent offers,
+// and the results of earlier calls.
 type turn struct {
 	tools, results []string
 	whole          bool // the agent wants one JSON value instead of a stream of events

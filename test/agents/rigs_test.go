@@ -166,7 +166,7 @@ func (r servedRig) runs(x *machine, program string) *run {
 	require.False(x.t, a.hasEnded(), "the server has ended")
 	follow := x.command(x.nod, r.kind.Name, "--url", url)
 	x.says(follow, "nod gets the permission prompts")
-	x.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // fails if it has ended
+	x.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // Kill and Wait fail if the process has ended
 	var session struct{ ID string }
 	x.posts(url+"/session", `{}`, &session)
 	over := make(chan struct{})
@@ -174,7 +174,7 @@ func (r servedRig) runs(x *machine, program string) *run {
 		defer close(over)
 		resp, err := http.Post(url+"/session/"+session.ID+"/message", "application/json", strings.NewReader(`{"parts":[{"type":"text","text":"go on"}]}`))
 		if err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body) // the body ends when the turn is over
+			_, _ = io.Copy(io.Discard, resp.Body) // the server ends the response's body when the turn is over
 			_ = resp.Body.Close()
 		}
 	}()
@@ -186,7 +186,7 @@ func (r servedRig) runs(x *machine, program string) *run {
 				return false
 			}
 			defer func() { _ = resp.Body.Close() }()
-			text, _ := io.ReadAll(resp.Body) // an incomplete list shows no prompt of this session
+			text, _ := io.ReadAll(resp.Body) // if the list could not be read, the session counts as not asking its own user
 			return strings.Contains(string(text), session.ID)
 		},
 	}
@@ -211,7 +211,7 @@ func (acpRig) runs(x *machine, program string) *run {
 	return &run{agent: a, over: func() bool { return isClosed(over) }, asks: func() int { return c.Process.Pid }, alone: func() bool { return len(asked) > 0 }}
 }
 
-// ways returns all ways that the matrix runs.
+// ways returns all ways of connecting an agent that the tests run.
 func ways() []way {
 	var all []way
 	reads := map[string]func(string) call{

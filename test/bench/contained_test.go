@@ -54,7 +54,8 @@ func BenchmarkContained(b *testing.B) {
 	}
 }
 
-// The function beside returns the median of times[1] minus the median of times[0] in milliseconds.
+// The function beside returns, in milliseconds, by how much the median of times[1] is greater than the median
+// of times[0].
 func beside(times [2][]time.Duration) float64 {
 	for i := range times {
 		slices.Sort(times[i])

@@ -104,7 +104,7 @@ func far(b *testing.B, address string) string {
 	target, err := url.Parse(address)
 	require.NoError(b, err)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // drops the errors of calls that an ending worker cancels
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // drops the errors of calls that end because their worker ends
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(latency):
@@ -223,8 +223,8 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, channel string, c pe
 	}
 }
 
-// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls done for each
-// prompt that is shown.
+// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls the function done for
+// each shown prompt.
 type narrow struct {
 	people.Carrier
 	room chan struct{}

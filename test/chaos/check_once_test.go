@@ -75,7 +75,7 @@ func counted(e *evidence) (found []violation) {
 			case opAnswer, opPress:
 				said, answer = said+1, ev
 			case opWithdraw, opDetach, opRevoke, opFreeze:
-				said += 2 // a call of the group no longer waits, or has ended for another reason
+				said += 2 // a call of the group no longer waits, or has ended for a reason other than the answer
 			}
 		}
 		if said != 1 || answer.Err != nil || answer.Decision == nil || answer.Waiters != len(calls) {

@@ -157,10 +157,10 @@ func everythingShown(e *evidence) (found []violation) {
 			}
 			late := shown
 			if crowds[events[0].Group] > 1 && shown != never {
-				late = 0 // the call may first have joined another question
+				late = 0 // the call may first have joined another question, and so may be shown late
 			}
 			if shown == never && known && decided <= e.settledBy(opened) && e.settledBy(opened) > opened+bound {
-				continue // until the decision, a fault delayed the views of this viewer
+				continue // a fault delayed the views of this viewer until the request was decided
 			}
 			if until := e.settledBy(opened); min(late, e.End) > until {
 				found = append(found, violates(key, "%s was not shown it within the bound: pending at %.4f, %s", who, opened.Seconds(), untilWhen(shown)))
@@ -173,7 +173,7 @@ func everythingShown(e *evidence) (found []violation) {
 	return found
 }
 
-// repeated begins a Telegram message about a question that the chat may already contain.
+// repeated is the beginning of a Telegram message about a question that the chat may already contain.
 const repeated = "(Sent again:"
 
 // hasAnswerButtons reports whether the message has a button with which a person can answer.
@@ -211,8 +211,8 @@ func phoneIsUpToDate(e *evidence) (found []violation) {
 	return found
 }
 
-// allOf describes messages by their ids, their original and present first lines, and the numbers of their
-// buttons.
+// allOf describes messages by their ids, their first lines as sent and as they are now, and the numbers of
+// their buttons.
 func allOf(messages []telegramtest.Message) string {
 	var all []string
 	for _, m := range messages {

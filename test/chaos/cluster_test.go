@@ -18,9 +18,9 @@ const (
 	workers = 2
 )
 
-// cluster is three nats-servers with three replicas of every stream, three engines, and two Telegram
-// workers. Each of them is a process. Each connection to a server uses a way, which is a network path
-// that a fault can cut.
+// cluster is three nats-servers with three replicas of every stream, three engines, and two Telegram workers.
+// Each server, engine and worker is a process. Each connection to a server uses a way, which is a network
+// path that a fault can cut.
 type cluster struct {
 	*site
 	servers [servers]*process
@@ -214,7 +214,7 @@ func (c *cluster) server(n int) *process {
 	}
 }
 
-// answers waits until a NATS server replies at this address.
+// answers waits until a NATS server replies at the address.
 func answers(ctx context.Context, addr string) error {
 	return every(ctx, 20*time.Millisecond, func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)

@@ -46,8 +46,8 @@ func (c *cluster) stops() []fault {
 	}
 }
 
-// slowDisk returns a fault that suspends a server again and again, for 200 to 800 ms each time, as if
-// each sync to its disk took so long.
+// slowDisk returns a fault that suspends a server again and again, for 200 to 800 ms each time, as if each
+// sync to the server's disk took that long.
 func (c *cluster) slowDisk() fault {
 	return fault{"a slow server", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := c.led(ctx, rng)
@@ -86,8 +86,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split returns a fault that cuts network paths. The function target chooses a number n, of a server or
-// of an engine, and the function ways returns the paths of n that are cut.
+// split returns a fault that cuts network paths. The function target chooses the number of a server or of an
+// engine. The function ways returns the network paths to cut for this number.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -143,7 +143,7 @@ func (c *cluster) clientsOf(n int) (ways []way) {
 	return ways
 }
 
-// cut cuts network paths until the function end is called.
+// cut cuts network paths. The returned function ends the cut.
 func cut(ways []way) (end func(context.Context) error, err error) {
 	for _, w := range ways {
 		err = errors.Join(err, w.sever())
@@ -195,7 +195,7 @@ func (c *cluster) clocks() []fault {
 	return []fault{step("the clock of an engine steps", oneOf(c.engines[:])), step("the clock of a worker steps", oneOf(c.workers[:]))}
 }
 
-// fullDisks returns a fault that fills the disk of one server. When it ends, it restarts the server,
+// fullDisks returns a fault that fills the disk of one server. When the fault ends, it restarts the server,
 // because a server that has failed to write keeps its streams offline until a restart.
 func (c *cluster) fullDisks() []fault {
 	return []fault{{"a full disk", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {

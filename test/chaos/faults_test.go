@@ -27,7 +27,7 @@ type schedule struct {
 	rng    *rand.Rand
 	faults []fault
 	gap    [2]time.Duration
-	after  func() // called when a fault ends
+	after  func() // a function that schedule calls when a fault ends
 	spans  []span
 }
 
@@ -60,7 +60,8 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 		return fmt.Errorf("begin %s: %w", f.name, err)
 	}
 	pauses(ctx, lasts)
-	// This ends the fault even if ctx has ended, because the fault would otherwise affect later tests.
+	// The context of the fault's end does not end with ctx, because a fault that goes on would affect later
+	// tests.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := end(ending); err != nil {
@@ -96,9 +97,8 @@ var (
 	messageUnedited = telegramtest.Fault{Method: "editMessageText"}
 )
 
-// killsAsTold returns a fault that kills processes during their next call to Telegram that
-// matches call, or after 3 s if they make none. At its end the fault starts the processes
-// again.
+// killsAsTold returns a fault that kills processes during their next call to Telegram of the given kind, or
+// after 3 s if they make no such call. At its end the fault starts the processes again.
 func (s *site) killsAsTold(name string, call telegramtest.Fault, victims ...*process) fault {
 	return fault{name, brief, func(ctx context.Context, _ *rand.Rand) (func(context.Context) error, string, error) {
 		killed := make(chan error, 1)

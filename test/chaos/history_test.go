@@ -40,17 +40,17 @@ type event struct {
 	Call    time.Duration
 	Return  time.Duration // the constant never if the action did not return
 
-	Pending  bool // the result says that the request is pending
+	Pending  bool // true if the result says that the request is pending
 	Deadline time.Time
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // the same for identical calls, and for all calls that one standing answer covers
+	Group   string // the group of the call; identical calls, and all calls that one standing answer covers, are one group
 	Option  string
 	Scope   schemas.Scope
 	Waiters int    // the number of calls that the answered prompt counted; at least 1
 	Grant   string // the id of the standing answer to revoke
-	Lags    bool   // some engines have not confirmed the freeze
+	Lags    bool   // true if some engines have not confirmed the freeze
 }
 
 // never is the Return of an event whose action did not return.
@@ -83,7 +83,7 @@ func (e *event) about(key string) bool {
 }
 
 // unknown reports whether the outcome of the event is unknown, because the action did not return, nod was
-// unavailable, or nod did not reply in time. The outcome of a press is always unknown.
+// unavailable, or nod did not reply in time. The outcome of a press of a button is always unknown.
 func (e *event) unknown() bool {
 	if e.Return == never || e.Op == opPress {
 		return true

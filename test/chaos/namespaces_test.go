@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// namespaces is a private network with a network namespace for each server and each engine. A bridge
-// connects them to the machine's own namespace, in which the tests, the Telegram server and the workers
-// run. The network has no route to other networks. It needs root.
+// namespaces is a private network with a network namespace for each server and each engine. A bridge connects
+// them to the machine's own namespace, in which the tests, the Telegram server and the workers run. The
+// network has no route to other networks. Only root can make it.
 type namespaces struct {
-	prefix string // begins the names of all namespaces and links; contains the id of this process
+	prefix string // the beginning of the names of all namespaces and links, with the id of this process
 	subnet string
 	hosts  map[string]int // the last number of each namespace's address
 
@@ -55,7 +55,7 @@ func newNamespaces(inside []string) (*namespaces, error) {
 
 // sweepNamespaces removes the namespaces of earlier test processes that were killed.
 func sweepNamespaces() {
-	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error the list is empty, and nothing is removed
+	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error, the list of namespaces is empty, and nothing is removed
 	for line := range strings.Lines(string(listed)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int

@@ -41,7 +41,7 @@ func (e *eyes) sees(id string) (telegramtest.Message, bool) {
 }
 
 func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
-	_ = every(ctx, 200*time.Millisecond, func() bool { // every fails only when ctx ends
+	_ = every(ctx, 200*time.Millisecond, func() bool { // the function every fails only when ctx ends
 		questions := map[string]telegramtest.Message{}
 		for _, m := range phone.Chat(carlID) {
 			if id, ok := requestOn(m); ok && len(m.Buttons) > 0 {

@@ -27,8 +27,8 @@ func newScene() *scene {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// does adds an event about the request with this id and group. from is the second at which the event
-// begins, and to the second at which it ends. If to is 0, the event has no end.
+// does adds an event about the request with this id and group. The parameter from is the second at which the
+// event begins, and the parameter to is the second at which it ends. If to is 0, the event has no end.
 func (s *scene) does(what op, who, id, group string, from, to float64, change ...func(*event)) *event {
 	ev := &event{Op: what, Story: "planted-1", Session: "S", ID: id, Who: who, Group: group, Call: seconds(from), Return: seconds(to)}
 	if to == 0 {
@@ -51,8 +51,8 @@ func lags(ev *event)                           { ev.Lags = true }
 func rejects(ev *event)                        { ev.Option = "reject_once" }
 func returns(d *schemas.Decision) func(*event) { return func(ev *event) { ev.Decision = d } }
 
-// decided returns a decision about a request. name is the approver who made it, or "" for the deadline,
-// "ada" for the agent, and "rule" for a rule.
+// decided returns a decision about a request. The parameter name is the approver who made the decision, or ""
+// for the deadline, "ada" for a withdrawal by the agent, and "rule" for a rule.
 func (s *scene) decided(id, decision string, outcome schemas.Outcome, name string, at float64) *schemas.Decision {
 	d := &schemas.Decision{
 		SessionID: "S", PendingID: id, DecisionID: decision, Outcome: outcome, By: schemas.By{Kind: schemas.ByHuman, Name: name}, DecidedAt: s.noon.Add(seconds(at)),
@@ -68,8 +68,8 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores the record of the request with this id. d is its decision, or nil. others are the ids of
-// other calls that wait for the decision.
+// keeps stores the record of the request with this id. The parameter d is the record's decision, or nil. The
+// parameter others has the ids of other calls that wait for the decision.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}

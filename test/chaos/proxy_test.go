@@ -10,7 +10,7 @@ import (
 // way is the network path from one kind of client to one server.
 type way interface {
 	addr() string
-	// sever cuts the path in both directions. Neither side is told. mend ends the cut.
+	// sever cuts the path in both directions. No end of a connection is told. The method mend ends the cut.
 	sever() error
 	mend() error
 	slow(time.Duration) // slow delays each packet by this time
@@ -25,7 +25,7 @@ type link struct {
 	target   string
 
 	mu    sync.Mutex
-	cut   time.Time // when the current cut began; zero if there is none
+	cut   time.Time // the time when the present cut began; zero if there is no cut
 	delay time.Duration
 	whole chan struct{} // closed while there is no cut
 	wires map[*wire]struct{}
@@ -34,7 +34,7 @@ type link struct {
 type wire struct {
 	link  *link
 	ends  [2]net.Conn
-	stuck time.Time // no bytes pass before this time, even without a cut
+	stuck time.Time // the time before which no bytes pass, even if there is no cut
 	once  sync.Once
 }
 
@@ -89,8 +89,8 @@ func (l *link) connect(from net.Conn) {
 	go w.carry(to, from)
 }
 
-// wait waits for the end of a cut, then for the time w.stuck, and then for the link's delay. w may be
-// nil.
+// wait waits until there is no cut and the time w.stuck has passed, and then for the link's delay. Without a
+// wire w, there is no such time.
 func (l *link) wait(w *wire) {
 	for {
 		l.mu.Lock()

@@ -73,8 +73,8 @@ func (s *site) write(name, text string) error {
 
 func (s *site) key(name string) string { return filepath.Join(s.dir, "keys", name+".nk") }
 
-// settings returns the settings of every scenario. They set no limit of open prompts, and have rules for
-// two tools.
+// settings returns the settings of every scenario. They set no limit on the number of open prompts, and have
+// rules for two tools.
 func (s *site) settings() string {
 	return fmt.Sprintf(`{
 		"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"], "open_prompts": 0, "notify_after_seconds": 1},

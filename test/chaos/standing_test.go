@@ -92,7 +92,7 @@ func (s *story) freeze(ctx context.Context) {
 	}
 	s.thinks(ctx, 500*time.Millisecond)
 	if s.changesFreeze(ctx, s.ann(), opFreeze) != nil {
-		_ = s.changesFreeze(ctx, s.carl(), opThaw) // in spite of the error, the freeze may be in force
+		_ = s.changesFreeze(ctx, s.carl(), opThaw) // the freeze may be in force although the call returned an error
 	} else {
 		calls = append(calls, s.ask(ctx, s.rng.IntN(askers), s.name+"-frozen", s.call(s.name+"-frozen")))
 		s.thinks(ctx, time.Second)

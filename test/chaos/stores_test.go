@@ -134,7 +134,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // this is no record but the barrier of a scan
+			return nil // this is no record, but the barrier that a scan writes before it reads
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {

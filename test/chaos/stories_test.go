@@ -120,8 +120,8 @@ func (s *story) twins(ctx context.Context) {
 	people.Wait()
 }
 
-// answersAll makes an approver answer every prompt of the story's group until done ends. The answers use
-// ctx, so that the end of done does not cancel them.
+// answersAll makes an approver answer every prompt of the story's group until the context done ends. The
+// answers use the context ctx, so that the end of the context done does not cancel them.
 func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
 	tried := map[string]uint64{} // the revision of the last answered prompt, by request key
 	for {
@@ -171,8 +171,8 @@ func (s *story) late(ctx context.Context) {
 	s.takesBack(ctx, again)
 }
 
-// takesBack waits up to 2 s for the decisions about calls, and then withdraws the calls that are still
-// pending.
+// takesBack waits up to 2 s for the decisions about some calls, and then withdraws those of the calls that
+// are still pending.
 func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	moment, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -187,7 +187,7 @@ func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	}
 }
 
-// In the story duel, two approvers give opposite answers at nearly the same time. One of them then
+// In the story duel, two approvers give opposite answers at nearly the same time. One of these approvers then
 // answers again.
 func (s *story) duel(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))

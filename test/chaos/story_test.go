@@ -123,12 +123,12 @@ func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group 
 	return d, err
 }
 
-// reply returns an answer to a prompt. It covers all calls that the prompt counted.
+// reply returns an answer to a prompt. The answer covers all calls that the prompt counted.
 func reply(p *schemas.Prompt, option string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
 }
 
-// blind returns an answer to a request without a prompt, made from the request's receipt.
+// blind returns the answer of an approver who has seen no prompt. It is made from the request's receipt.
 func (a *asked) blind(option string) schemas.Answer {
 	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
 }

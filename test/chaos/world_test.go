@@ -28,7 +28,7 @@ type world struct {
 	system *actors.System
 
 	eyes eyes
-	say  func(...any) // prints to the test's log
+	say  func(...any) // a function that prints to the test's log
 
 	stops []func()
 
@@ -90,7 +90,7 @@ func (w *world) open(ctx context.Context) error {
 		if p.viewer, err = connector.View(ctx, w.system, conn, who.connector, quiet(), func(prompt schemas.Prompt) { w.sees(p, prompt) }); err != nil {
 			return err
 		}
-		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // an error would only mean that the viewer still has work
+		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // Stop fails only if the viewer still has work
 	}
 	return nil
 }

@@ -222,7 +222,7 @@ func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "allowed1")
 	env.Exits(env.Nod("allow", "allo"), 0, "✅ Allowed once", "")
-	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // the same answer succeeds again
+	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // an answer that repeats the stored decision succeeds
 	env.Exits(env.Nod("deny", "allowed1"), 1, "", "Nothing changed: Ann allowed this once")
 	conflict := object(env, env.Nod("deny", "allowed1", "--json").Stdout)
 	env.Equal("CONFLICT", conflict["code"])

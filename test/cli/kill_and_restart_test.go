@@ -41,8 +41,8 @@ func TestKillNine(t *testing.T) {
 func killNine(t *testing.T, kills int) {
 	m := rig.NewMachine(t)
 	m.StartNod()
-	// life is the time that a request and its answer take without a kill, and limits the random moment. The
-	// second measurement replaces the first one, which is a warm-up.
+	// life is the time that a request and its answer take without a kill, and limits the random moment of the
+	// kill. The second measurement replaces the first one, which is a warm-up.
 	var life time.Duration
 	for _, id := range []string{"cold-life", "warm-life"} {
 		begun := time.Now()
@@ -72,7 +72,7 @@ func killNine(t *testing.T, kills int) {
 
 		decided, errs, code := m.Run(append(rig.Ask("kill", id), "--async")...)
 		switch code {
-		case 6: // the exit code of a pending request
+		case 6: // nod ask has this exit code if the request is pending
 			var again schemas.Receipt
 			require.NoError(t, json.Unmarshal([]byte(decided), &again), errs)
 			if receiptCode == 6 {

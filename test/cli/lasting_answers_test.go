@@ -40,7 +40,7 @@ func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 
 func (p *typist) Sees() string { return strings.ReplaceAll(p.read, p.id, "") }
 
-// named finds the rules in a command's output that the next command must name.
+// named finds, in a command's output, the rules that the next command must name.
 var named = regexp.MustCompile(`--rule '([^']+)'`)
 
 func (p *typist) May() (all []peopletest.Pressable) {

@@ -22,8 +22,8 @@ type setupPane struct {
 	home, project string
 }
 
-// newSetupPane starts nod setup without the service, while nod runs. The string env has further variables for
-// nod setup, and past is a transcript of a past session.
+// newSetupPane starts nod setup without the service, while nod runs. The string env has further environment
+// variables for nod setup, and the string past is a transcript of a past session.
 func newSetupPane(t *testing.T, width, height int, env, before, past string) *setupPane {
 	m := rig.NewMachine(t)
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), rig.Apart(before), 0o600))
@@ -46,7 +46,8 @@ func startSetup(t *testing.T, m *rig.Machine, width, height int, env, past, flag
 	return p
 }
 
-// answers types a line in reply to each question. The pairs are a text of the question and the line.
+// answers types a line in reply to each question. Each pair is a part of the question's text and the line to
+// type.
 func (p *setupPane) answers(pairs ...string) {
 	for n := 0; n < len(pairs); n += 2 {
 		p.Shows(pairs[n])

@@ -236,7 +236,7 @@ func (h *house) upgrade() {
 	h.release("2")
 	h.hook()
 	h.stop()
-	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the output of the service has grown to 2 MiB, because no program rotates its file
+	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the log file of the service has grown to 2 MiB, because no program rotates it
 	h.serve()
 	h.hook()
 	h.Contains(h.ok("pending", "--json"), "survives")

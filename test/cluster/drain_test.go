@@ -19,8 +19,7 @@ import (
 )
 
 // Two engines are stopped with SIGTERM and started again, one after another, while agents ask and people
-// answer. A stopping engine still replies to its calls, so that no client has to repeat a lost call, which
-// takes 5 s.
+// answer. A stopping engine still replies to its calls, because a client repeats a lost call only after 5 s.
 func TestEnginesStopOneAfterAnotherWithoutLosingCalls(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -112,7 +111,7 @@ func (c *cluster) startEngine() *exec.Cmd {
 
 // drain stops an engine with SIGTERM, and requires that it ends within 30 s.
 func (c *cluster) drain(engine *exec.Cmd) {
-	late := time.AfterFunc(30*time.Second, func() { _ = engine.Process.Kill() }) // a killed engine makes Wait return an error
+	late := time.AfterFunc(30*time.Second, func() { _ = engine.Process.Kill() }) // Wait fails if the engine was killed
 	defer late.Stop()
 	require.NoError(c.t, engine.Process.Signal(syscall.SIGTERM))
 	require.NoError(c.t, engine.Wait())

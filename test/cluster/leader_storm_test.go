@@ -91,7 +91,7 @@ func (n *nodes) engine(i int) {
 }
 
 // stepDowns makes each leader of the stream with the records step down 200 ms after its election. The
-// returned function stop ends this and returns the number of step-downs.
+// returned function ends the step-downs and returns their number.
 func (n *nodes) stepDowns() (stop func() int64) {
 	nc, err := nats.Connect(n.servers[0].ClientURL())
 	require.NoError(n.t, err)
@@ -111,7 +111,7 @@ func (n *nodes) stepDowns() (stop func() int64) {
 			if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_pending_permissions", nil, time.Second); err == nil {
 				times.Add(1)
 			}
-			for elected := false; !elected && ctx.Err() == nil; { // only a leader replies, and on a loaded machine its election takes long
+			for elected := false; !elected && ctx.Err() == nil; { // only a leader replies, and the election of a leader takes long on a loaded machine
 				_, err := nc.Request("$JS.API.STREAM.INFO.KV_pending_permissions", nil, time.Second)
 				elected = err == nil
 			}
@@ -187,9 +187,9 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	require.NotZero(t, times)
 }
 
-// storm sends request i with this timeout. Near the deadline, one approver allows it, another one denies it,
-// and the agent withdraws it if i is even. storm returns the outcome, or an error if a party got another
-// decision than the stored one.
+// storm sends the request with the number i and this timeout. Near its deadline, one approver allows the
+// request and another approver denies it. If i is even, the agent also withdraws it. storm returns the
+// outcome, or an error if a party got another decision than the stored one.
 func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, timeout, ahead time.Duration) (schemas.Outcome, error) {
 	r := rig.Permission(fmt.Sprint("S", i%10), bus.NewID(), "to fetch", fmt.Sprint("@read:/", i))
 	r.Host, r.TimeoutSeconds = "elsewhere", int(timeout.Seconds())

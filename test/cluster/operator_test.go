@@ -132,7 +132,7 @@ func TestNodOnServersInOperatorMode(t *testing.T) {
 	stop(c.servers[0])
 	c.servers[0] = c.serve(0)
 	require.Eventually(t, func() bool { _, err := c.dialed(c.copied("agent-local")); return err == nil }, 30*time.Second, rig.Tick)
-	c.refuses(third) // the restarted server still refuses the key, although its configuration is older than the revocation
+	c.refuses(third) // the restarted server's configuration is older than the revocation, but the server still refuses the key
 	c.allowed("third")
 }
 
@@ -203,7 +203,7 @@ func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
 
 	does("keys", "config")
 	require.Contains(t, fails("keys", "revoke", "engine"), "nod keys rotate engine")
-	require.NoError(t, os.Remove(filepath.Join(m.Dir, "keys", "engine.creds"))) // as if the file was moved to the engine's machine, or lost
+	require.NoError(t, os.Remove(filepath.Join(m.Dir, "keys", "engine.creds"))) // the engine's key file is missing, as if it was lost or moved to another machine
 	for _, verb := range []string{"rotate", "add"} {
 		require.Contains(t, fails("keys", verb, "engine"), "nod keys revoke engine")
 	}

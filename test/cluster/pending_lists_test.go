@@ -20,7 +20,7 @@ import (
 )
 
 // stuck takes fired timers without acknowledging them, like a hanging engine. The function holds returns the
-// keys of their records.
+// keys of these timers' records.
 func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
@@ -80,7 +80,7 @@ func TestATimerHeldByAStoppedEngineIsPendingAndFrozen(t *testing.T) {
 	env.Equal("frozen by Ann", env.Stored(key).Record.Decision.By.Name)
 }
 
-// A hanging engine has taken the fired timer of a request. The request still ends when its host reports the
+// A hanging engine has taken the fired timer of a request. The request still ends when the host reports the
 // end of the session.
 func TestATimerHeldByAStoppedEngineEndsWithItsHost(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-// If the server does not get a queue's pull request, the queue sends another one.
+// If the pull request of a queue does not reach the server, the queue sends the pull request again.
 func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
@@ -154,9 +154,9 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
 }
 
-// A worker dies that is connected to another server than the leader of its queue. The leader does not learn
-// of the death, because the worker's pull crosses accounts. The broker may send prompts to the dead worker
-// only until the pull ends, which is soon.
+// A worker dies. It was connected to another server than the leader of its queue, and the leader does not
+// learn of the death, because the worker's pull crosses accounts. The broker may send prompts to the dead
+// worker only until the pull ends, which is soon.
 func TestADeadWorkersPullsEndSoon(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -54,7 +54,7 @@ func TestAClusterIsRestored(t *testing.T) {
 		for !begun && lines.Scan() {
 			begun = strings.HasPrefix(lines.Text(), "restored KV_pending_permissions")
 		}
-		_ = killed.Process.Kill() // fails if the process has ended
+		_ = killed.Process.Kill() // Kill fails if the process has ended
 		_ = killed.Wait()
 		killed = c.command("owner-store", "restore", backup, "--replicas", "3")
 	}

@@ -52,7 +52,7 @@ func startRolling(t *testing.T, first string) *rolling {
 	return r
 }
 
-// runs stops the engine of a slot, if it has one, and starts an engine of another version there.
+// runs stops the engine of a slot, if the slot has one, and starts an engine of another version in its place.
 func (r *rolling) runs(slot int, program string) {
 	if e := r.engines[slot]; e != nil {
 		r.drain(e)
@@ -89,7 +89,7 @@ func (r *rolling) leaves(id string) *bus.OpenRequest {
 	return open
 }
 
-// says answers a request, tries again until the answer is stored or the context ends, and returns the last
+// says answers a request, with retries until the answer is stored or the context ends. It returns the last
 // error.
 func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string, scope schemas.Scope) error {
 	_, err := r.desk.Answer(ctx, schemas.Answer{
@@ -99,7 +99,7 @@ func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string
 	return err
 }
 
-// saysSoon is like says, for at most 20 s.
+// saysSoon is like says, but gives up after 20 s.
 func (r *rolling) saysSoon(open *bus.OpenRequest, option string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
 	defer cancel()
@@ -122,7 +122,7 @@ func (r *rolling) hears(open *bus.OpenRequest) schemas.Decision {
 	return d
 }
 
-// load sends requests and answers them until the channel over is closed.
+// load sends requests and answers them until the Go channel over is closed.
 func (r *rolling) load(over <-chan struct{}) (wait func()) {
 	var all sync.WaitGroup
 	for n := range 3 {
@@ -214,7 +214,7 @@ func (r *rolling) agree() {
 	}
 }
 
-// grants makes a session grant for a command.
+// grants makes a person allow a command with a grant for the session.
 func (r *rolling) grants(session string) {
 	open := r.submit(rig.Shell(session, "grant-"+session, "npm test"))
 	require.NoError(r.t, r.says(r.ctx, open, "allow_once", schemas.ScopeSession))
@@ -233,7 +233,7 @@ func (r *rolling) refused(open *bus.OpenRequest) {
 	assert.Contains(r.t, r.raw("KV_pending_permissions", "$KV.pending_permissions."+open.Key), onlyOn)
 }
 
-// raw returns the stored text of a subject's last message.
+// raw returns the text of the last message that is stored under a subject.
 func (r *rolling) raw(stream, subject string) string {
 	js, done := r.jetStream(r.urls)
 	defer done()
@@ -294,7 +294,7 @@ func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
 	close(over)
 	idle()
 	r.refused(conditional)
-	again := r.submit(rig.Shell("conditional", "again", "npm test")) // the grant does not count, because of its condition
+	again := r.submit(rig.Shell("conditional", "again", "npm test")) // the grant has a condition, so it does not allow the call
 	require.NoError(t, r.says(r.ctx, again, "reject_once", ""))
 	r.hears(again)
 	for _, open := range asked {

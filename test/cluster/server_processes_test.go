@@ -36,7 +36,7 @@ type cluster struct {
 	urls    string
 	suffix  string // the ending of the key files' names
 	servers []*exec.Cmd
-	places  []string // of each server: the part of its configuration that names its addresses and directories
+	places  []string // for each server, the part of its configuration that names its addresses and directories
 }
 
 // natsServer builds nats-server, once for all tests, and returns its path.
@@ -57,8 +57,8 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure writes the configuration and the keys of a cluster, and the further keys in more. It starts no
-// server.
+// configure writes the configuration and the keys of a cluster, and the further keys that the parameter more
+// names. It starts no server.
 func configure(t *testing.T, servers int, more ...roles.ID) *cluster {
 	return configureKeys(t, servers, ".nk", more...)
 }
@@ -126,7 +126,7 @@ func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
 }
 
 func stop(p *exec.Cmd) {
-	_ = p.Process.Kill() // fails if the process has ended
+	_ = p.Process.Kill() // Kill fails if the process has ended
 	_ = p.Wait()
 }
 
@@ -139,15 +139,15 @@ func (c *cluster) command(key string, args ...string) *exec.Cmd {
 	return p
 }
 
-// engine starts an engine as a process. The channel up gets the engine's first line of output (see
-// says).
+// engine starts an engine as a process. The Go channel up gets the engine's first line of output (see the
+// method says).
 func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", c.key("engine-store"))
 	return p, c.says(p)
 }
 
-// says starts a process. The returned channel gets the first line of the process's stdout or, if the process
-// ends without one, its whole stderr.
+// says starts a process. The returned Go channel gets the first line of the process's stdout or, if the
+// process ends without one, its whole stderr.
 func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)
@@ -156,7 +156,7 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 	said, complained := make(chan string, 1), make(chan string, 1)
 	c.begin(p)
 	go func() {
-		all, _ := io.ReadAll(complaints) // an error only makes the text shorter
+		all, _ := io.ReadAll(complaints) // if ReadAll fails, the text is incomplete
 		complained <- string(all)
 	}()
 	go func() {
@@ -196,8 +196,8 @@ func (c *cluster) pending() (ids []string) {
 	return ids
 }
 
-// asks starts `nod ask`. The channel gets the decision that the command prints. If the command fails, the
-// test fails and the channel closes.
+// asks starts `nod ask`. The returned Go channel gets the decision that the command prints. If the command
+// fails, the test fails and the Go channel is closed.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
 	p := c.command("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// agentRows returns the rows of docs/agents.md. Each row is a host and an event at which nod decides,
-// with the replies that the dialect can write.
+// agentRows returns the rows of docs/agents.md. Each row has a host, an event at which nod decides, and the
+// replies that the host's dialect can write.
 func agentRows(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("| Agent | Versions run | Event | Words with a denial | Edits | Its own lasting answers | Its own prompt at the same time | A dead hook | Notices |\n|---|---|---|---|---|---|---|---|---|\n")

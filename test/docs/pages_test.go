@@ -211,7 +211,7 @@ func TestTheReadmesGoCodeCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// headings returns the headings of a document as links name them.
+// headings returns the headings of a document, in the form in which links name them.
 func headings(t *testing.T, name string) (all []string) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)

@@ -54,11 +54,11 @@ func by(user string, r schemas.Request) schemas.Request {
 	return r
 }
 
-// noted returns the stored times of last activity of an agent's sessions, by session.
+// noted returns the stored time of the last activity of each of an agent's sessions.
 func noted(a *rig.Agent) map[string]time.Time {
 	keys, err := a.Store.Presence.ListKeys(a.Ctx, "active."+a.Name+".*")
 	if err != nil {
-		return nil // callers of noted try again
+		return nil // each caller of the function noted tries again
 	}
 	noted := map[string]time.Time{}
 	for _, key := range keys {
@@ -113,7 +113,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	ada := env.Agent("ada")
 	background(env, "bg", "whose")
 	for _, session := range []string{"bg", "front", "whose", "open"} {
-		_, err := ada.Holds(session) // a call of the MCP tool list_permissions names no user
+		_, err := ada.Holds(session) // the MCP tool list_permissions sends no user's name
 		env.NoError(err)
 	}
 	ada.Gets(rig.Lookup("open", ""))

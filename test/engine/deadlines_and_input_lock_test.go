@@ -240,7 +240,7 @@ func TestTheBrokerEndsALeaseThatIsNotRenewed(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // the three renewals together take longer than a lease, so the session stays locked only if each renewal starts a new lease
+	for range 3 { // the three renewals together take longer than one lease, so the session stays locked only if each renewal lengthens the lease
 		env.Passed(time.Now().Add(1500 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}

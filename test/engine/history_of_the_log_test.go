@@ -15,7 +15,8 @@ import (
 // entry, as if no records of the last 24 hours existed.
 const theEnd = "1000000"
 
-// fromLog reads page by page and returns all logged requests before the cursor q.After, with the last page.
+// fromLog reads the log page by page. It returns all logged requests before the cursor q.After, and the last
+// page.
 func fromLog(e *rig.Env, q schemas.Query) (all []schemas.LoggedRequest, last schemas.Page) {
 	e.T.Helper()
 	q.Type, q.Log = schemas.TypeQuery, true

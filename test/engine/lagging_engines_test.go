@@ -224,6 +224,6 @@ func TestAUsedAndRevokedApprovalAllowsNothing(t *testing.T) {
 	env.NoError(env.Owner().Revoke(env.Ctx, d.Grant))
 	stream, err := env.Raw.Stream(env.Ctx, "KV_pending_permissions")
 	env.NoError(err)
-	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.first"))) // removes the record, as if it had expired
+	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.first"))) // removes the record from the store, as if it had expired
 	ada.Asks(rig.Deploy("S", "first"))
 }

@@ -94,7 +94,7 @@ func TestARecordWithUnknownMembersIsNotAllowed(t *testing.T) {
 	env.Nil(env.Stored(byRule.Key).Record.Decision, "a rule does not allow it either")
 }
 
-// again returns the request of q, marked as repeated.
+// again returns the request of the question q, marked as repeated.
 func again(q *rig.Question) schemas.Request {
 	r := rig.Deploy("S", q.Receipt.PendingID)
 	r.Type, r.Rejoin, r.CreatedAt = schemas.TypeRequest, true, time.Now().UTC()

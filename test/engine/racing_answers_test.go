@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// told is the result for one party of a race.
+// told is the reply that one party of a race got.
 type told struct {
 	who      string
 	outcome  schemas.Outcome // the outcome that the party asked for

@@ -61,7 +61,7 @@ func pipes(t *testing.T, cmd *exec.Cmd) (stdin io.WriteCloser, stdout, stderr *b
 	errs, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // fails if the process has ended
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // Kill fails if the process has ended
 	return stdin, bufio.NewReader(out), bufio.NewReader(errs)
 }
 
@@ -71,7 +71,7 @@ func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	require.NoError(t, err)
 	out, err := io.ReadAll(a.heard)
 	require.NoError(t, err)
-	_ = a.cmd.Wait() // the error contains only the exit code, which ends returns
+	_ = a.cmd.Wait() // Wait's error contains only the exit code, which the method ends returns
 	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
 }
 
@@ -109,7 +109,7 @@ func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
 	require.NoError(t, err)
 	id := m.Pending("acp-turn")
 	require.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait() // fails, because the process was killed
+	_ = cmd.Wait() // Wait fails, because the process was killed
 	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
 }
 
@@ -121,7 +121,7 @@ func TestAKilledSidecarsRequestIsWithdrawn(t *testing.T) {
 	a := acp(m, "acp-killed")
 	id := m.Pending("acp-killed")
 	require.NoError(t, a.cmd.Process.Kill())
-	_ = a.cmd.Wait() // fails, because the process was killed
+	_ = a.cmd.Wait() // Wait fails, because the process was killed
 	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
 }
 
@@ -217,7 +217,7 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, write.Close())
 			id := m.Pending(session)
-			cmd.Stdout = read // the function stop closes this end of the pipe, as an editor does when it ends
+			cmd.Stdout = read // the function stop closes the test's end of the pipe, as an editor does when it ends
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
 			_ = cmd.Wait() // Wait fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())

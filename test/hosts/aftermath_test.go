@@ -52,8 +52,8 @@ func neverRan(id string) []schemas.Aftermath {
 	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
 }
 
-// asked waits until the broker's clock is past the time at which q was stored, and returns the present time.
-// A call that begins at this time has begun after its request.
+// asked waits until the broker's clock is past the time at which q was stored, and returns the clock's
+// present time. A call that begins at this time begins after its request was stored.
 func asked(e *rig.Env, q *rig.Question) time.Time {
 	e.T.Helper()
 	rec := e.Stored(q.Key).Record
@@ -187,7 +187,7 @@ func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 func (h *hookRun) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
-	_ = h.cmd.Wait() // fails, because the process was killed
+	_ = h.cmd.Wait() // Wait fails, because the process was killed
 }
 
 // If a hook of any host is killed while it waits, nod withdraws its request. If the request is allowed before

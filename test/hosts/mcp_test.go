@@ -170,7 +170,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 			approve(t, s.client, session)
 			require.Equal(t, session, m.Pending(session))
 			require.NoError(t, goes(s))
-			_ = s.cmd.Wait() // the record shows the withdrawal, so the exit code is ignored
+			_ = s.cmd.Wait() // the exit code is ignored, because the test checks the record
 			out, stderr, code := m.Run("show", session, "--json")
 			require.Zero(t, code, stderr)
 			var shown struct {
@@ -184,7 +184,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	}
 }
 
-// key is a bearer token and an HTTP transport, which adds the token and a session to each request.
+// key is a bearer token. As an HTTP transport, it adds the token and a session to each request.
 type key string
 
 func (k key) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -203,7 +203,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	server.Stderr = os.Stderr
 	require.NoError(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill() }) // fails if the server has ended
+	t.Cleanup(func() { _ = server.Process.Kill() }) // Kill fails if the server has ended
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	found := regexp.MustCompile(`^nod mcp is up on (http://127\.0\.0\.1:\d+/mcp); its bearer token is in (.+)\n$`).FindStringSubmatch(line)

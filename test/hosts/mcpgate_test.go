@@ -72,8 +72,8 @@ func (g *gateRun) serverHears() string {
 	return line
 }
 
-// If nod is not running, nod mcp gate refuses calls. Otherwise a person's answers decide the calls. The exit
-// code is that of the server.
+// If nod is not running, nod mcp gate refuses calls. If nod is running, a person's answers decide the calls.
+// nod mcp gate exits with the exit code of the server.
 func TestMCPGate(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -54,7 +54,7 @@ func takesPrompts(env *rig.Env) *prompts {
 	return got
 }
 
-// of returns the prompts about a request for one recipient, oldest version first.
+// The method of returns the prompts about a request for one recipient, oldest version first.
 func (g *prompts) of(q *rig.Question, recipient string) []schemas.Prompt {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -25,16 +25,17 @@ func presses(p *rig.Pane, key, text string) {
 	pressesAgain(p, 3*time.Second, key, text)
 }
 
-// pressesOnce presses a key whose second press would have another effect. It presses the key again only
-// after rig.Patience without the text, because the inbox must then have ignored the first press.
+// pressesOnce presses a key whose second press would have another effect. It presses the key again only if
+// the screen does not show the text within rig.Patience, because the inbox must then have ignored the first
+// press.
 func pressesOnce(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, rig.Patience, key, text)
 }
 
-// pressesAgain presses a key up to five times, until the screen shows the text. It waits for the text for
-// the duration after. It waits 600 ms before each press, because the inbox ignores keys for a moment after a
-// change.
+// pressesAgain presses a key up to five times, until the screen shows the text. After each press it waits for
+// the text, for the time in the parameter after. Before each press it waits 600 ms, because the inbox ignores
+// keys for a moment after a change.
 func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
 	p.T.Helper()
 	for range 5 {

@@ -50,8 +50,8 @@ func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{chat: c, before: before, after: after}
 }
 
-// line is a carrier through which one worker uses the chat. It calls the functions revise and
-// revised around each change of a pending question.
+// line is a carrier through which one worker uses the chat. It calls the functions revise and revised around
+// each change of a pending question.
 type line struct {
 	*chat
 	before, after, revise, revised func(schemas.Prompt)

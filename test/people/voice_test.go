@@ -129,7 +129,7 @@ func TestAnswersByVoice(t *testing.T) {
 	require.Equal(t, schemas.Allowed, p.hears(open).Outcome)
 }
 
-// Speech after a decision on another channel decides nothing.
+// Words that a person speaks after a decision on another channel decide nothing.
 func TestLateSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
 	h, p := withTelephone(t)

@@ -52,14 +52,14 @@ type told struct {
 
 func newTold() *told { return &told{facts: noFacts()} }
 
-// end makes told ignore all later facts.
+// end makes the receiver ignore all later facts.
 func (w *told) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
 }
 
-// tell adds a fact to one of the maps of w.
+// tell adds a fact to one of the maps of w, unless the method end was called.
 func tell[V any](w *told, m func(*facts) map[string]V, key string, v V) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

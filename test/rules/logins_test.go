@@ -27,8 +27,8 @@ const annsLogin = `, {"connector": "web", "user_id": "` + issuer + `|s-ann"}`
 // annsMail is an identity by a claim that Ann can change, so a member by login could be Ann herself.
 const annsMail = `, {"connector": "web", "user_id": "` + issuer + `|email=ann@example.com"}`
 
-// loggedIn returns a function by which a person of the issuer allows a question. The duration ago is the time
-// since the issuer checked the person and these groups.
+// loggedIn returns a function by which a person of the issuer allows a question. The duration ago says how
+// long before the answer the issuer checked the person and these groups.
 func loggedIn(env *rig.Env, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
 	return shownAs(env, "Cleo", subject, ago, groups...)
 }
@@ -117,7 +117,7 @@ func TestMembersByLoginCountApart(t *testing.T) {
 
 	env.Apply(byLogin(`, "confirm": [{"risk": "high", "people": ["security"]}, {"risk": "low", "not_requester": true}]`, annsLogin))
 	q = env.Agent("ada").Asks(rig.Deploy("S", "2"))
-	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeForbidden) // nod does not know whose agent asks
+	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeForbidden) // nod does not know which person's agent asks
 }
 
 // On a channel other than the web, an identity at the issuer is an ordinary user id. No other channel gives

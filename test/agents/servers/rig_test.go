@@ -31,7 +31,7 @@ import (
 
 const patience = time.Minute
 
-// nextPrompt is a person's reply to the end of a turn.
+// nextPrompt is a person's reply to the question at the end of a turn.
 const nextPrompt = "thanks, now rest"
 
 // program returns the path of a real agent program. If NOD_TEST_AGENTS is not set, program skips the test.
@@ -46,7 +46,7 @@ func program(t *testing.T, agent npm.Agent) string {
 	return path
 }
 
-// started starts a process, waits until it prints a line that matches pattern, and returns the match.
+// started starts a process, waits until it prints a line that matches the pattern, and returns the match.
 func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	t.Helper()
 	out, err := c.StdoutPipe()
@@ -55,7 +55,7 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	c.Stderr = &errs
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // fails if the process has ended
+		_ = c.Process.Signal(syscall.SIGTERM) // Signal fails if the process has ended
 		_ = c.Wait()
 		if t.Failed() {
 			t.Logf("%s said: %s", c, &errs)

@@ -42,8 +42,8 @@ type Env struct {
 	Store   *bus.Store // the stores, opened with an engine's key
 	Raw     jetstream.JetStream
 	Engines []*Node
-	Workers []func() // stop the workers of channels; a worker stops at once only if an engine serves it
-	Wires   []func() // close proxies and connections before the server closes
+	Workers []func() // functions that stop the workers of channels; a worker stops at once only if an engine serves it
+	Wires   []func() // functions that close proxies and connections before the server closes
 }
 
 // Node is one running engine.

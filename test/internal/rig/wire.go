@@ -101,8 +101,8 @@ func (w *Wire) wait([]byte) {
 	}
 }
 
-// HoldOn returns at once. When the client sends marker, the wire closes heard and delays the server's
-// messages until Release or Cut.
+// HoldOn returns at once. When the client sends the text marker, the wire closes the Go channel heard. It
+// then delays the server's messages until Release or Cut.
 func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,8 +110,8 @@ func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	return w.heard
 }
 
-// Lose loses the client's next message whose subject contains marker. It overwrites the marker, so that the
-// message goes to another subject.
+// Lose loses the client's next message whose subject contains the text marker. It overwrites this text, so
+// that the message goes to another subject.
 func (w *Wire) Lose(marker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
