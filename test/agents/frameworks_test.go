@@ -68,7 +68,7 @@ func TestFrameworkAdapters(t *testing.T) {
 	}
 }
 
-// servesHTTP starts nod http until the end of the test, and returns its address.
+// servesHTTP runs nod http until the end of the test, and returns its address.
 func (x *machine) servesHTTP() (url string) {
 	c := exec.Command(x.nod, "http", "--listen", "127.0.0.1:0")
 	c.Env, c.Dir = x.command(x.nod).Env, x.project

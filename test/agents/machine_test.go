@@ -37,7 +37,7 @@ type machine struct {
 	t                       *testing.T
 	nod, home, project, ran string // paths; ran is the path of the file that the command touch creates
 	model                   *model
-	up                      *exec.Cmd // the running nod
+	up                      *exec.Cmd // the running process nod up
 	edited                  bool      // true if the test has changed the hook's settings
 }
 
@@ -54,13 +54,13 @@ func newMachine(t *testing.T, m *model) *machine {
 	return x
 }
 
-// startNod starts nod up and waits until it is ready.
+// startNod starts the process nod up and waits until it is ready.
 func (x *machine) startNod() {
 	x.up = x.command(x.nod, "up", "-q", "--listen", "127.0.0.1:0")
 	x.says(x.up, "nod is up on")
 }
 
-// killNod kills nod up, as a crash does. It does nothing if nod has ended.
+// killNod kills the process nod up, as a crash does. It does nothing if the process has ended.
 func (x *machine) killNod() {
 	_ = x.up.Process.Kill() // Kill fails if nod has ended
 	_ = x.up.Wait()
@@ -125,7 +125,7 @@ type agent struct {
 	pid       int
 	out, errs bytes.Buffer
 	ended     chan struct{}
-	err       error // the reason for the end of the agent; set before ended is closed
+	err       error // the reason for the end of the agent, which is set before the channel ended is closed
 }
 
 const patience = 2 * time.Minute

@@ -203,7 +203,7 @@ func edits(s *scene) string {
 	return "not carried"
 }
 
-// A person allows a call from now on. The same call then runs without a question.
+// A person allows a call with a standing answer. The same call then runs without a question.
 func lasts(s *scene) string {
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.project, "Makefile"), []byte("leave:\n\t@echo yes >> ran\n"), 0o600))
 	again := s.shell("make leave")
@@ -234,9 +234,9 @@ func lasts(s *scene) string {
 func asksTwice(s *scene) string {
 	r := s.begins([]call{s.shell(touch), s.shell("echo two > two")})
 	s.question(r, 1, patience)
-	s.question(r, 2, 10*time.Second) // some agents ask about the second call only after the first
+	s.question(r, 2, 10*time.Second) // some agents ask about the second call only after the first call is decided
 	together := len(s.pending())
-	waits := time.Now().Add(10 * time.Second) // some agents run no call before all of them are decided
+	waits := time.Now().Add(10 * time.Second) // some agents run no call before all calls are decided
 	s.until("the turn is over", func() bool {
 		for _, q := range s.pending() {
 			if strings.Contains(string(q.Details), "echo two") {
@@ -261,7 +261,7 @@ func (s *scene) programs(root int) []int {
 	for i := 0; i < len(all); i++ {
 		children, _ := filepath.Glob("/proc/" + strconv.Itoa(all[i]) + "/task/*/children")
 		for _, path := range children {
-			text, _ := os.ReadFile(path) // a process that has ended has no children
+			text, _ := os.ReadFile(path) // after its end, a process has no children
 			for _, field := range strings.Fields(string(text)) {
 				pid, err := strconv.Atoi(field)
 				require.NoError(s.t, err)

@@ -28,13 +28,13 @@ type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
-	then  []call // the calls of a second answer, after all results of the first
-	whole bool   // the model refuses streams, so that the agent asks for one JSON answer
-	fails string // if not empty, the model refuses requests that offer tools, with status 400 and this message
+	then  []call // the calls that the model makes after it has got all results of its first calls
+	whole bool   // true if the model refuses streams, so that the agent asks for one JSON answer
+	fails string // if not empty, the model refuses requests that offer tools, with status 400 and this text as message
 
 	mu   sync.Mutex
 	last string   // the agent's last request that offered tools
-	told []string // the results of calls, as the agent sent them
+	told []string // the results of tool calls, as the agent sent them
 	seen []string // the requests of the agent, one line each
 }
 
@@ -64,7 +64,7 @@ func newModel(t *testing.T, calls ...call) *model {
 // and the results of earlier calls.
 type turn struct {
 	tools, results []string
-	whole          bool // the agent wants one JSON value instead of a stream of events
+	whole          bool // true if the agent wants one JSON value instead of a stream of events
 }
 
 // serve returns the handler for the API of one provider. The function read converts a request to a
@@ -73,7 +73,7 @@ func serve[Request any](m *model, read func(Request) turn, write func(io.Writer,
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the agent has closed the connection
+			return // ReadAll fails if the agent has closed the connection
 		}
 		var in Request
 		if err := json.Unmarshal(body, &in); !assert.NoError(m.t, err, "%s", r.URL) {
@@ -152,7 +152,7 @@ func event(w io.Writer, name string, data map[string]any) {
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
-		return "{}" // impossible, because the tests use only values that JSON can encode
+		return "{}" // the tests use only values that JSON can encode
 	}
 	return string(out)
 }

@@ -30,15 +30,15 @@ type rig interface {
 // run is an agent at work on its prompt.
 type run struct {
 	*agent
-	over func() bool // whether the turn of the prompt is over
-	asks func() int  // waits for the process that asks nod for the agent, and returns the process id
+	over func() bool // a function that reports whether the turn of the prompt is over
+	asks func() int  // a function that waits for the process that asks nod on behalf of the agent, and returns its process id
 	// alone reports whether the agent asks its own user. It is nil if the test cannot find out.
 	alone func() bool
 }
 
 // way is a rig, with the calls of the agent's own tools.
 type way struct {
-	title string // as in docs/agents.md
+	title string // the name of the way in docs/agents.md
 	npm.Agent
 	rig
 	shell func(line string) call
@@ -77,7 +77,7 @@ func printRigs() []printRig {
 			x.does("install", "codex", "--strict")
 		}, func(x *machine, program string) *exec.Cmd {
 			args := []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"}
-			if x.edited { // Codex trusts the hook only as nod wrote it
+			if x.edited { // Codex trusts the hook only if its settings are exactly as nod wrote them
 				args = append(args, "--dangerously-bypass-hook-trust")
 			}
 			return x.codex(program, append(args, "go on")...)

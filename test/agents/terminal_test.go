@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/internal/testlog"
 )
 
-// inTerminal makes c run in a terminal, through util-linux's program script. The returned writer is the
-// keyboard.
+// inTerminal makes the command c run in a terminal, by means of util-linux's program "script". What the test
+// writes to the returned writer is typed in the terminal.
 func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *testlog.Buffer) {
 	path, err := exec.LookPath("script")
 	if err != nil {

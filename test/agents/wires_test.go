@@ -28,7 +28,7 @@ func readAnthropic(in anthropicRequest) (t turn) {
 	for _, message := range in.Messages {
 		var blocks []json.RawMessage
 		if json.Unmarshal(message.Content, &blocks) != nil {
-			continue // the content is a plain string
+			continue // in this case the content is a plain string
 		}
 		for _, block := range blocks {
 			var kind struct {
@@ -55,7 +55,7 @@ func writeAnthropic(w io.Writer, t turn, calls []call) {
 		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(message)) // an error also fails the test, because the agent then has no answer
+		_, _ = io.WriteString(w, text(message)) // if the write fails, the agent gets no answer, and the test fails
 		return
 	}
 	message["content"], message["stop_reason"] = []any{}, nil
@@ -171,7 +171,7 @@ func writeGemini(w io.Writer, t turn, calls []call) {
 		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(out)) // an error also fails the test, because the agent then has no answer
+		_, _ = io.WriteString(w, text(out)) // if the write fails, the agent gets no answer, and the test fails
 		return
 	}
 	event(w, "", out)

@@ -113,7 +113,7 @@ type rig struct {
 	ctx  context.Context
 	nod  *bench.Nod
 	bare *bench.Bare
-	url  string // the address of a server with the stores of nod, or of the bare implementation
+	url  string // the address of a server that has the stores of nod or of the bare implementation
 }
 
 func newRig(b *testing.B, interval time.Duration) *rig {

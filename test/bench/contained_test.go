@@ -14,9 +14,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain"
 )
 
-// BenchmarkContained starts `nod exec --contain -- true` and a plain true in turn, in projects
-// of two sizes. It reports the medians of the elapsed time and of the CPU time, which other
-// programs disturb less:
+// BenchmarkContained starts `nod exec --contain -- true` and `true` alone, in turn, in projects of two sizes.
+// It reports the medians of the elapsed time and of the CPU time, which other programs disturb less:
 //
 //	go test -run xxx -bench BenchmarkContained -benchtime 100x ./test/bench
 func BenchmarkContained(b *testing.B) {

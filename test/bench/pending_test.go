@@ -136,7 +136,7 @@ func listAll(b *testing.B, desk *connector.Desk, pending int) {
 // heap returns the number of bytes of live objects.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // a first collection only moves the content of each sync.Pool to a second pool
+	runtime.GC() // one collection leaves the content of each sync.Pool alive, and the next collection frees it
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -38,7 +38,7 @@ import (
 
 const (
 	chats   = 50
-	rounds  = 20 // the number of requests, which are all shown in every chat
+	rounds  = 20 // the number of requests; each of them is shown in every chat
 	latency = 50 * time.Millisecond
 	// atOnce is the number of prompts that a worker sends at the same time. Without this limit, one
 	// worker would serve all chats at the same time, and more workers would not be faster.
@@ -49,9 +49,9 @@ const (
 type service struct {
 	channel string
 	url     string
-	start   func(id string)                                            // opens a person's chat
-	open    func(url string, log *slog.Logger) (people.Carrier, error) // makes a carrier that calls the service at url
-	check   func() []string                                            // lists the calls that the service refused
+	start   func(id string)                                            // a function that opens a person's chat
+	open    func(url string, log *slog.Logger) (people.Carrier, error) // a function that makes a carrier, which calls the service at the URL
+	check   func() []string                                            // a function that lists the calls that the service refused
 	close   func()
 }
 
@@ -61,7 +61,7 @@ func services() []func() *service {
 		func() *service {
 			s := telegramtest.New(telegramToken)
 			s.Unlimited()
-			start := func(id string) { n, _ := strconv.ParseInt(id, 10, 64); s.Start(n) } // cannot fail, because the ids are numbers
+			start := func(id string) { n, _ := strconv.ParseInt(id, 10, 64); s.Start(n) } // ParseInt cannot fail, because the ids are numbers
 			open := func(url string, log *slog.Logger) (people.Carrier, error) {
 				return telegram.New(url, telegramToken, log)
 			}

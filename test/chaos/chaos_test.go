@@ -193,7 +193,7 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	}
 }
 
-// reported is the greatest number of violations of one check whose history the test prints.
+// reported is the largest number of violations of one check for which the test prints the history.
 const reported = 3
 
 // count returns the number of violations of each check, as text.

@@ -27,7 +27,7 @@ var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": s
 func allowOnce(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for group, events := range groups {
-		allowed := map[string]int{} // the number of calls by decision id, or, if an answer's outcome is unknown, by the answer's index
+		allowed := map[string]int{} // how many calls each answer has allowed; the key is the decision's id or, if the answer's outcome is unknown, the answer's index
 		lasting := ruled[group] != ""
 		for i, ev := range events {
 			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {

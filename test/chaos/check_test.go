@@ -15,7 +15,7 @@ const bound = 15 * time.Second
 // violation is a broken guarantee.
 type violation struct {
 	Check string
-	Key   string // the key of a request or, for a violation by several requests, their group
+	Key   string // the key of the violated request or, if the violation is about several requests, their group
 	Text  string
 }
 

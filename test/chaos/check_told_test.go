@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decidedAt returns the earliest time at which some party got the decision about the request of these
-// events. known is false if no party got it.
+// decidedAt returns the earliest time at which some party got the decision about the request of these events.
+// The result known is false if no party got the decision.
 func decidedAt(events []*event) (at time.Duration, known bool) {
 	at = never
 	for _, ev := range events {
@@ -141,7 +141,7 @@ func everythingShown(e *evidence) (found []violation) {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
 		raw, own := e.Stored.Raw[key]
 		if i < 0 || !own || strings.Contains(raw, `"joined":`) {
-			continue // either nod decided the request at once, or it showed the request only as a waiter of another question
+			continue // nod either decided this request at once, or showed it only as a waiter of another question
 		}
 		opened := events[i].Return
 		decided, known := e.endedAt(key, groups[events[0].Group])

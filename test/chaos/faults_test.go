@@ -41,7 +41,7 @@ func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) erro
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
 		lasts = between(s.rng, f.lasts)
-		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // a random generator of its own, so that the choices of one fault do not change later faults
+		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // each fault gets a random generator of its own, so that its choices do not change later faults
 		if pauses(ctx, gap); ctx.Err() != nil || !time.Now().Before(deadline) {
 			return ctx.Err()
 		}

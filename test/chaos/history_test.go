@@ -33,12 +33,12 @@ const (
 // monotonic clock of the test.
 type event struct {
 	Op      op
-	Story   string // the kind and the number of the story that the event belongs to
+	Story   string // the kind and the number of the event's story
 	Session string
 	ID      string
-	Who     string // the agent's connection, or the approver's name
+	Who     string // for an agent, its connection; for an approver, the name
 	Call    time.Duration
-	Return  time.Duration // the constant never if the action did not return
+	Return  time.Duration // if the action did not return, this is the constant never
 
 	Pending  bool // true if the result says that the request is pending
 	Deadline time.Time

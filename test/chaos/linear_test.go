@@ -18,7 +18,7 @@ type (
 		reads  string // the decision in the operation's result
 		empty  bool   // true if the operation's result says that the request is pending
 		writes bool   // true if the decision in the result may be the operation's own
-		maybe  string // for an operation with an unknown outcome, the decision that it may have made
+		maybe  string // if the outcome of the operation is unknown, the decision that the operation may have made
 	}
 	register = string
 )
@@ -87,7 +87,7 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	}
 	for _, ev := range events {
 		if ev.Op == opView {
-			continue // a view may come late, and so need not show the current value
+			continue // a view may come late, so it need not show the present state
 		}
 		if e, known := effectOf(ev, final); known {
 			add(ev, e)
@@ -99,8 +99,8 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	return ops
 }
 
-// effectOf returns the effect of an event. known is false if the event's result does not show the state
-// of the register, for example a refusal without a decision.
+// effectOf returns the effect of an event. The result known is false if the event's result does not show the
+// state of the register, for example a refusal without a decision.
 func effectOf(ev *event, final *schemas.Decision) (e effect, known bool) {
 	d := ev.told()
 	if d != nil && schemas.Key(d.SessionID, d.PendingID) != ev.key() {

@@ -17,7 +17,7 @@ import (
 type namespaces struct {
 	prefix string // the beginning of the names of all namespaces and links, with the id of this process
 	subnet string
-	hosts  map[string]int // the last number of each namespace's address
+	hosts  map[string]int // for each namespace, the last number of its IP address
 
 	mu     sync.Mutex
 	holes  map[string]int // the number of cuts on each route
@@ -60,7 +60,7 @@ func sweepNamespaces() {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int
 		if _, err := fmt.Sscanf(name, "nch%d-", &pid); err == nil && syscall.Kill(pid, 0) != nil {
-			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // the commands fail if another test process removes the same namespace
+			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // each of the two commands fails if another test process has just removed the namespace
 		}
 	}
 }
@@ -76,8 +76,8 @@ func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
 
 func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
 
-// The method in returns the words that begin a command line to run it in a namespace. For the machine's
-// own namespace it returns nil.
+// The method in returns the words to write before a command, so that it runs in a namespace. For the
+// machine's own namespace the method returns nil.
 func (n *namespaces) in(who string) []string {
 	if _, inside := n.hosts[who]; !inside {
 		return nil

@@ -204,7 +204,7 @@ var planted = []struct {
 		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
 		for _, ev := range s.Events {
 			if d := ev.Decision; d != nil {
-				d.DecidedAt = s.noon.Add(seconds(1.8)) // a time before the answer, as if the engine's clock were behind
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // the decision has a time before its answer, as if the engine's clock were behind
 			}
 		}
 	}},

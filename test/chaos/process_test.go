@@ -21,7 +21,7 @@ import (
 // concurrently.
 type process struct {
 	name  string
-	dir   string // the directory of the process's log and clock file
+	dir   string // the directory that contains the process's log and clock file
 	args  []string
 	env   []string
 	ready func(ctx context.Context, firstLine <-chan string) error
@@ -62,7 +62,7 @@ func (p *process) start(ctx context.Context) error {
 			first <- line
 		}
 		close(first)
-		_, _ = io.Copy(io.Discard, lines) // the output is read until the process ends
+		_, _ = io.Copy(io.Discard, lines) // someone must read the output until the process ends
 		_ = cmd.Wait()                    // Wait fails if the process was killed
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false

@@ -13,7 +13,7 @@ type way interface {
 	// sever cuts the path in both directions. No end of a connection is told. The method mend ends the cut.
 	sever() error
 	mend() error
-	slow(time.Duration) // slow delays each packet by this time
+	slow(time.Duration) // slow delays each packet by the given time
 	close() error
 }
 
@@ -27,7 +27,7 @@ type link struct {
 	mu    sync.Mutex
 	cut   time.Time // the time when the present cut began; zero if there is no cut
 	delay time.Duration
-	whole chan struct{} // closed while there is no cut
+	whole chan struct{} // a Go channel that is closed while there is no cut
 	wires map[*wire]struct{}
 }
 
@@ -66,7 +66,7 @@ func (l *link) accept() {
 	for {
 		from, err := l.listener.Accept()
 		if err != nil {
-			return // the listener is closed
+			return // Accept failed, because the listener is closed
 		}
 		go l.connect(from)
 	}
@@ -78,7 +78,7 @@ func (l *link) connect(from net.Conn) {
 	l.wait(nil)
 	to, err := net.DialTimeout("tcp", l.target, 5*time.Second)
 	if err != nil {
-		_ = from.Close() // the client then connects again
+		_ = from.Close() // after the close, the client connects again
 		return
 	}
 	w := &wire{link: l, ends: [2]net.Conn{from, to}}
@@ -127,7 +127,7 @@ func (w *wire) carry(from, to net.Conn) {
 			}
 		}
 		if err != nil {
-			w.link.wait(w) // a cut delays the close of a connection too, because TCP sends the close as a packet
+			w.link.wait(w) // the link also delays the close of a connection, because TCP sends the close as a packet
 			return
 		}
 	}

@@ -43,7 +43,7 @@ type site struct {
 	dir      string
 	holds    *roles.Keys
 	phone    *telegramtest.Server
-	running  []*process // all processes that were started, the newest last
+	running  []*process // all processes that the test has started, the newest last
 	reserved []*testports.Reservation
 }
 
@@ -93,7 +93,7 @@ func (s *site) begin(ctx context.Context, p *process) error {
 	return p.start(ctx)
 }
 
-// reserve returns n free ports. No other test gets them before the function close is called.
+// reserve returns n free ports. No other test gets these ports before the returned function is called.
 func (s *site) reserve(n int) ([]int, error) {
 	r, err := testports.Reserve(n)
 	if err != nil {

@@ -36,7 +36,7 @@ func (s *story) standing(ctx context.Context) {
 	answer.Scope = schemas.ScopeSession
 	d, err := s.answers(ctx, who, answer, s.name)
 	if err != nil || d.Grant == nil {
-		return // there is no standing answer, or its id is unknown
+		return // there is no standing answer, or the approver cannot revoke it, because its id is unknown
 	}
 	s.probes(ctx, 1+s.rng.IntN(3), s.name)
 	s.thinks(ctx, 500*time.Millisecond)

@@ -17,7 +17,7 @@ import (
 
 // evidence is what the checks examine.
 type evidence struct {
-	Began  time.Time // the start of the history, also in broker time, because no test steps the broker's clock
+	Began  time.Time // the start of the history; this is also broker time, because no test steps the broker's clock
 	Events []*event
 	Faults []span        // the faults in order; they do not overlap
 	End    time.Duration // the end of the history, after the last stories and views
@@ -28,9 +28,9 @@ type evidence struct {
 // stored is the content of the stores at the end of the history.
 type stored struct {
 	Records map[string]schemas.Record    // the records, by key
-	Raw     map[string]string            // the records' JSON, by key
-	Keys    map[string][]string          // the records' keys, by session
-	Logged  map[string]*schemas.Decision // the decisions in the log, by request key
+	Raw     map[string]string            // the JSON of the records, by key
+	Keys    map[string][]string          // the keys of the records, by session
+	Logged  map[string]*schemas.Decision // the decisions in the log, by the request's key
 	Pending map[string]bool              // the keys of the requests that a desk lists as pending
 }
 

@@ -123,7 +123,7 @@ func (s *story) twins(ctx context.Context) {
 // answersAll makes an approver answer every prompt of the story's group until the context done ends. The
 // answers use the context ctx, so that the end of the context done does not cancel them.
 func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
-	tried := map[string]uint64{} // the revision of the last answered prompt, by request key
+	tried := map[string]uint64{} // for each request, by its key, the revision of the last prompt that the approver answered
 	for {
 		p, err := who.finds(done, func(p *schemas.Prompt) bool {
 			return s.grouped(s.name)(p) && tried[p.Key()] < p.Revision
@@ -295,9 +295,9 @@ func (s *story) process(ctx context.Context) {
 	go func() { ended <- cmd.Wait() }()
 	s.asks.Go(func() {
 		select {
-		case <-ended: // the exit code is not needed, because the printed decision says the same
+		case <-ended: // the test needs no exit code, because the printed decision says the same
 		case <-ctx.Done():
-			_ = cmd.Process.Kill() // the event of a killed command has no Return
+			_ = cmd.Process.Kill() // if the command is killed, its event has no Return
 			<-ended
 			return
 		}

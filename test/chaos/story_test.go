@@ -19,7 +19,7 @@ type story struct {
 	name    string
 	session string
 	rng     *rand.Rand
-	asks    sync.WaitGroup // counts the askers that still wait for a decision
+	asks    sync.WaitGroup // its count is the number of askers that still wait for a decision
 }
 
 // call returns a tool call that no rule decides. All calls of a group are identical.
@@ -35,8 +35,8 @@ type asked struct {
 	request schemas.Request
 	group   string
 	receipt schemas.Receipt
-	heard   chan struct{} // closed when the asker has its decision or a permanent error
-	drop    func()        // ends the asker's wait
+	heard   chan struct{} // a Go channel that is closed when the asker has its decision or a permanent error
+	drop    func()        // a function that ends the asker's wait
 	outcome *schemas.Decision
 	err     error
 }
@@ -128,7 +128,8 @@ func reply(p *schemas.Prompt, option string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
 }
 
-// blind returns the answer of an approver who has seen no prompt. It is made from the request's receipt.
+// blind returns the answer of an approver who has seen no prompt. The answer is made from the request's
+// receipt.
 func (a *asked) blind(option string) schemas.Answer {
 	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
 }
@@ -146,7 +147,7 @@ func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
 // detaches makes the agent stop waiting for a call, whose request stays pending.
 func (s *story) detaches(ctx context.Context, conn int, a *asked) {
 	if a.drop(); a.allowed() {
-		return // the call was allowed before its agent stopped waiting
+		return // if the call was allowed before its agent stopped waiting, nod does not detach it
 	}
 	end := s.begin(event{Op: opDetach, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
 	err := s.agents[conn].Detach(ctx, a.request.SessionID, a.request.PendingID, "nobody answered in time")

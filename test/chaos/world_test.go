@@ -33,7 +33,7 @@ type world struct {
 	stops []func()
 
 	mu      sync.Mutex
-	groups  map[string]string // the group of each request, by the request's key
+	groups  map[string]string // the group of each request, by the key of the request
 	active  map[string]bool   // the names of the running stories
 	revoked []*reach          // the groups of calls that revoked standing answers covered, the newest last
 }
@@ -43,11 +43,11 @@ type person struct {
 	name   string // the person's name in the settings
 	userID string
 	desk   *connector.Desk
-	viewer *connector.Viewer // nil for Carl, who has only a phone
+	viewer *connector.Viewer // the person's viewer; nil for Carl, who has only a phone
 
 	mu      sync.Mutex
-	shown   map[string]schemas.Prompt // the newest version of each pending request in the viewer, by key
-	changed chan struct{}             // closed when the field shown changes
+	shown   map[string]schemas.Prompt // the newest version of each pending request in the viewer, by the request's key
+	changed chan struct{}             // a Go channel that is closed when the field shown changes
 }
 
 // quiet discards log lines about failures that faults cause. With NOD_TEST_LOG=1 they are shown.

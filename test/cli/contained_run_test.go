@@ -102,8 +102,8 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 2 hosts refused", stderr)
 }
 
-// If the command of a hook names servers and a key file, the changed line names them too, because the host's
-// shell has no such settings.
+// If the command of a hook names servers and a key file, the command line that the hook returns names them
+// too, because the host's shell has no such settings.
 func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
 	t.Parallel()
 	m := startContained(t)

@@ -295,7 +295,7 @@ func TestAStoppedAskWithdrawsARequestWithoutAReceipt(t *testing.T) {
 	env.Contains(next(), "nod.v1.request.")
 	env.NoError(ask.Process.Signal(os.Interrupt))
 	sent := next()
-	for strings.HasPrefix(sent, "nod.v1.request.") { // nod ask may have sent this try before the signal
+	for strings.HasPrefix(sent, "nod.v1.request.") { // nod ask may have sent this message before the signal
 		sent = next()
 	}
 	env.Contains(sent, "nod.v1.withdraw.")

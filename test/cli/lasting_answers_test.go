@@ -17,7 +17,7 @@ import (
 type typist struct {
 	*rig.Env
 	id    string
-	read  string // the output of all commands so far
+	read  string // the output of all commands until now
 	typed string // the flags of the last command, except --rule
 }
 

@@ -44,8 +44,8 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 }
 
 // With the setting harden_git, nod changes an allowed git command that only reads, so that git runs no
-// program of the repository's configuration. nod stores this decision in a record, unlike other decisions by
-// rules, because it has an updated input.
+// program that the repository's configuration names. nod stores this decision in a record, unlike other
+// decisions by rules, because it has an updated input.
 func TestHardenGitRewritesAllowedGitReads(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -90,9 +90,9 @@ func TestSetupAsksLineByLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		before       string
 		agent        string
-		preset, rule string // the person's answers
+		preset, rule string // the preset and the rule that the person chooses
 		agrees       string
-		want         string // the preset in force afterwards
+		want         string // the preset that must be in force afterwards
 		allow        string // the rule for the project's runner, or "" if there must be none
 	}{
 		"a preset and its rules":     {`{}`, "1", "3", "all", "y", "project", "Bash(go test:*) in "},

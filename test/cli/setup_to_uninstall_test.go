@@ -90,14 +90,15 @@ func (h *house) data() string { return filepath.Join(h.home, ".local/share/nod")
 
 func (h *house) launcher() string { return filepath.Join(h.data(), "launcher", "nod") }
 
-// serve runs the command in the unit's ExecStart, as systemd would, and waits until nod answers.
+// serve runs the command in the line ExecStart of the service's systemd unit, as systemd would, and waits
+// until nod answers.
 func (h *house) serve() {
 	unit, err := os.ReadFile(h.unit())
 	h.NoError(err)
 	line := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
 	h.Len(line, 2)
 	h.nod = exec.Command("/bin/sh", "-c", "exec "+string(line[1])+" --listen 127.0.0.1:0")
-	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // the PATH of services
+	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // systemd gives services this PATH
 	said, err := os.OpenFile(h.said, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	h.NoError(err)
 	defer said.Close()
@@ -230,8 +231,8 @@ func (h *house) verifyUnit() {
 }
 
 // upgrade replaces nod with a new version. The hook must work before and after the service's restart, and the
-// pending request must stay pending. Then upgrade makes the launcher point to a missing file, and nod doctor
-// must name the remedy.
+// pending request must stay pending. Then upgrade makes nod's launcher, which the hooks run, point to a
+// missing file, and nod doctor must name the remedy.
 func (h *house) upgrade() {
 	h.release("2")
 	h.hook()

@@ -64,7 +64,7 @@ func TestSuggestedRulesComeIntoForce(t *testing.T) {
 	require.Equal(t, []string{"Bash(make:*)"}, s.Permissions.Deny)
 }
 
-// A person can add no rule for calls that the settings do not let the person allow at the terminal.
+// A person can add a rule only for calls that the person may allow at the terminal under the settings.
 func TestSuggestedRulesKeepToThePersonsRights(t *testing.T) {
 	t.Parallel()
 	u, err := user.Current()

@@ -150,7 +150,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	stop := n.stepDowns()
 	outcomes := map[schemas.Outcome]int{}
 	var mu sync.Mutex
-	number := 0 // the number of the next request, so that no two requests are identical
+	number := 0 // the number of the next request, which makes each request different
 	storms := func(timeout time.Duration) {
 		var wg sync.WaitGroup
 		room := make(chan struct{}, 150)
@@ -197,11 +197,11 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 	if err != nil {
 		return "", err
 	}
-	if asked.Receipt.Revision != 0 { // revision 0 means that the request timed out during a long election
+	if asked.Receipt.Revision != 0 { // if the request timed out during a long election, its revision is 0
 		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(timeout*6/25) - timeout/5)
 	}
 	var mu sync.Mutex
-	told := map[string]string{} // the id of the decision that each party got, by party
+	told := map[string]string{} // for each party, the id of the decision that it got
 	tell := func(who string, d schemas.Decision, err error) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -146,7 +146,7 @@ func TestPagesHoldAllPendingRequests(t *testing.T) {
 			env.Greater(p.Revision, seen[p.Key()])
 			seen[p.Key()] = p.Revision
 		}
-		if after == "" { // after the first page, a record of this page and one of a later page change
+		if after == "" { // after the first page, a record of the first page and a record of a later page change
 			for _, key := range []string{"S.q-00", "S.q-19"} {
 				_, err := env.Store.Records.Update(env.Ctx, env.Stored(key))
 				env.NoError(err)

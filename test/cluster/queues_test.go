@@ -149,7 +149,7 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	require.NoError(t, c.servers[leader].Process.Signal(syscall.SIGSTOP))
 	storeRecord(t, ctx, records, "S.after")
 	stored := time.Now()
-	// The election of a new leader takes up to 10 of these 40 s, and longer on a loaded machine.
+	// The election of a new leader takes up to 10 of the 40 s, and longer on a loaded machine.
 	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 40*time.Second-time.Since(stopped), rig.Tick)
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
 }

@@ -31,8 +31,8 @@ type rolling struct {
 	store   *bus.Store
 
 	mu    sync.Mutex
-	told  map[string]schemas.Decision // the decisions that agents got, by key
-	waits map[string]schemas.Receipt  // the requests without an answer so far, by key
+	told  map[string]schemas.Decision // the decisions that agents got, by the key of the request
+	waits map[string]schemas.Receipt  // the requests that have no answer yet, by the key of the request
 }
 
 func startRolling(t *testing.T, first string) *rolling {
@@ -263,11 +263,11 @@ func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
 	var asked []*bus.OpenRequest
 	var conditional *bus.OpenRequest
 	for step, to := range []string{
-		v.present, v.present, // upgraded
-		v.previous, v.previous, // rolled back
+		v.present, v.present, // both engines are upgraded
+		v.previous, v.previous, // both engines go back to the earlier version
 		v.present, v.present,
-		v.next, v.next, // upgraded to the version with more fields
-		v.present, v.present, // rolled back
+		v.next, v.next, // both engines are upgraded to the version with more fields
+		v.present, v.present, // both engines go back to the earlier version
 	} {
 		asked = append(asked, r.leaves(fmt.Sprint("over-step-", step)))
 		r.runs(step%2, to)

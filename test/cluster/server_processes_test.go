@@ -268,7 +268,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range requests {
 		all.Go(func() {
-			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // no id is the beginning of another id
+			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // in these ids, none is the beginning of another
 			assert.Equal(t, schemas.Allowed, d.Outcome)
 		})
 	}
@@ -280,7 +280,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	deadline := time.After(2 * time.Minute)
 	for {
 		for _, id := range c.pending() {
-			_, _ = c.run("terminal", "allow", id) // a lost answer leaves its request pending, so the test answers again
+			_, _ = c.run("terminal", "allow", id) // if the answer is lost, the request stays pending, and the test answers again
 		}
 		select {
 		case <-done:

@@ -113,8 +113,8 @@ var newFields = []struct{ file, old, new string }{
 	{"actors/engine/grants.go", "\tif a.ForSeconds > 0 {\n", "\tg.OnlyOn = \"tuesdays\"\n\tif a.ForSeconds > 0 {\n"},
 }
 
-// This test finds a change of the lines in newFields at once, because the test of mixed versions runs only
-// with -long.
+// newFields replaces lines of the present source. This test fails as soon as one of these lines changes,
+// because the test of mixed versions runs only with -long.
 func TestNewFieldsFitToTheSource(t *testing.T) {
 	for _, f := range newFields {
 		source, err := os.ReadFile(filepath.Join("../..", f.file))
@@ -123,7 +123,7 @@ func TestNewFieldsFitToTheSource(t *testing.T) {
 	}
 }
 
-// onlyOn is the new field as it is stored.
+// onlyOn is the new field in a stored record or grant.
 const onlyOn = `"only_on":"tuesdays"`
 
 // buildNext builds the present source with the changes in newFields.

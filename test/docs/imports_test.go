@@ -140,7 +140,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
 		"github.com/aymanbagabas/go-udiff":      {"actors/policy/filediff", "connectors/people/payload", "connectors/agents/mcpgate"},
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests, as schemas/schema.go explains
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // imported only in tests, as schemas/schema.go explains
 		"github.com/prometheus/":                {"embed/metrics"},
 		"go.opentelemetry.io/otel":              {"traces/...", "bus", "actors/engine", "actors/connector", "connectors/agents/httpapi", "connectors/agents/mcp", "test/..."}, // httpapi and mcp import this module only in tests
 		"google.golang.org/protobuf":            {"traces/otlp", "internal/testcollector"},

@@ -117,7 +117,7 @@ const (
 	charWidth  = 8.4375 // the width of a character in a 14 pixel monospaced font
 	margin     = 16
 	titleBar   = 30
-	columns    = 112 // characters per line, or 945 pixels
+	columns    = 112 // the number of characters in a line, which is 945 pixels wide
 )
 
 // draw returns an SVG picture of the terminals, one below the other.

@@ -14,7 +14,7 @@ import (
 // Engines soon use the grants and leases that another engine stores, although they cache both.
 func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 	t.Parallel()
-	const some = 16 // enough requests for each of the three engines to get some
+	const some = 16 // so many requests that each of the three engines gets some of them
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
 	n := 0

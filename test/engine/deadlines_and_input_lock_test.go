@@ -16,7 +16,7 @@ import (
 // timeouts returns the settings rig.Everybody with these timeouts, in seconds.
 func timeouts(connected, disconnected, voice int) string {
 	var s map[string]any
-	_ = json.Unmarshal([]byte(rig.Everybody), &s) // cannot fail, because the text is a constant
+	_ = json.Unmarshal([]byte(rig.Everybody), &s) // Unmarshal cannot fail, because the text is a constant
 	s["permissions"] = map[string]any{"connected_timeout_seconds": connected, "disconnected_timeout_seconds": disconnected}
 	s["connectors"] = map[string]any{"voice": map[string]any{"permission_timeout_seconds": voice}}
 	data, _ := json.Marshal(s)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// theEnd is a cursor after every entry of the log. A page before this cursor ends at the newest
-// entry, as if no records of the last 24 hours existed.
+// theEnd is a cursor after every entry of the log. The pages before this cursor cover the whole log, up to
+// its newest entry.
 const theEnd = "1000000"
 
 // fromLog reads the log page by page. It returns all logged requests before the cursor q.After, and the last

@@ -81,8 +81,8 @@ func TestTheEndOfACallIsToldOfItsOwnDecision(t *testing.T) {
 	env.Equal([]string{"one denied by human Bob"}, loggedLines(older))
 }
 
-// A page searches for the questions of its decisions in a limited number of sessions. The next
-// pages have the rest.
+// A page searches for the questions of its decisions in a limited number of sessions. The next pages continue
+// the search.
 func TestAPageOfTheLogAsksTheBrokerForLittle(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

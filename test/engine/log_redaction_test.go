@@ -22,7 +22,7 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 
 	write := rig.Call("Write", "S", "file")
 	write.ActionType, write.ActionDetails = schemas.ActionFileWrite, fmt.Appendf(nil, `{"content":%q,"file_path":"/app/.env"}`, secret)
-	asked := map[string]string{} // digests by request id
+	asked := map[string]string{} // the digest of each request, by the request's id
 	for _, r := range []schemas.Request{
 		rig.Shell("S", "variable", "DB_PASSWORD="+secret+" make release"),
 		rig.Shell("S", "address", "git clone https://ann:"+secret+"@example.com/x"),

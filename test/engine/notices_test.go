@@ -85,7 +85,7 @@ func TestAListenerHearsEachNoticeOnce(t *testing.T) {
 	env.Empty(heard)
 }
 
-// A notice that was taken does not come again, although a record has many versions.
+// A notice that was taken does not come again, although its record is written again several times.
 func TestANoticeIsToldOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -107,7 +107,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
 	var mu sync.Mutex
-	published := map[string]map[string]bool{} // the ids of the decisions that the agent got, by record key
+	published := map[string]map[string]bool{} // the ids of the decisions that the agent got, by the key of the record
 	stop, err := ada.Conn.Subscribe("nod.v1.decision.ada.>", func(m bus.Message) {
 		var d schemas.Decision
 		if schemas.Decode(m.Data, &d) != nil {

@@ -39,8 +39,8 @@ func acpHeard(option string) string {
 // acpRun is a nod acp process that runs acpAgent. The test acts as the editor.
 type acpRun struct {
 	cmd    *exec.Cmd
-	editor io.WriteCloser // the output of the editor, which nod acp reads
-	heard  *bufio.Reader  // the input of the editor, which nod acp writes
+	editor io.WriteCloser // what the editor writes, and nod acp reads
+	heard  *bufio.Reader  // what nod acp writes, and the editor reads
 	stderr *bufio.Reader
 }
 

@@ -57,7 +57,7 @@ func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	return s
 }
 
-// Read passes the process's output to the client, and appends a copy to printed.
+// Read passes the process's output to the client, and appends a copy to the buffer printed.
 func (s *mcpServer) Read(p []byte) (int, error) {
 	n, err := s.stdout.Read(p)
 	s.printed.Lock()
@@ -129,8 +129,8 @@ func TestMCPOverStdio(t *testing.T) {
 	}
 }
 
-// A person allows a call of the prompt tool from now on, and the next identical call is allowed without a
-// question. The rule says "or elsewhere", because the agent does not name the command's directory.
+// A person allows a call of the prompt tool with a standing answer, and the next identical call is allowed
+// without a question. The rule says "or elsewhere", because the agent does not name the command's directory.
 func TestALastingAnswerForThePromptTool(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

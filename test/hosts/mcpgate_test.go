@@ -29,7 +29,7 @@ type gateRun struct {
 	t        *testing.T
 	cmd      *exec.Cmd
 	client   io.WriteCloser
-	out, err *bufio.Reader // the messages for the client, and the server's stderr
+	out, err *bufio.Reader // the messages that the client gets, and the server's stderr
 }
 
 func gateOver(m *rig.Machine, flags ...string) *gateRun {

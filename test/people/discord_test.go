@@ -24,8 +24,8 @@ type discordWorld struct {
 	*discordtest.Server
 }
 
-// newDiscord makes a discordWorld. The string token is the part of the settings that names the bot's
-// token. If it names the variable NOD_TEST_DISCORD, nod up runs no worker, because only the test's own
+// newDiscord makes a discordWorld. The string token is the part of the settings that names the bot's token.
+// If this part names the variable NOD_TEST_DISCORD, nod up runs no worker, because only the test's own
 // workers have that variable.
 func newDiscord(t *testing.T, approvers, token string) *discordWorld {
 	w := &discordWorld{rig.NewMachine(t), discordtest.New()}

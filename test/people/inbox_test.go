@@ -143,7 +143,7 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // puts visible marks in place of characters that a terminal would combine; nil if there are none
+		also          *strings.Replacer // replaces characters that a terminal would combine by visible marks; nil if there are no such characters
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
@@ -196,7 +196,7 @@ func read(p *rig.Pane) (rows []string) {
 				return false
 			}
 			screen = strings.Split(text, "\n")
-			from, _ = strconv.Atoi(found[1]) // cannot fail, because the text is digits
+			from, _ = strconv.Atoi(found[1]) // Atoi cannot fail, because the text has only digits
 			to, _ = strconv.Atoi(found[2])
 			of, _ = strconv.Atoi(found[3])
 			return to > len(rows)

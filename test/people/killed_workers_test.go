@@ -29,7 +29,7 @@ func TestKillNineOfAWorker(t *testing.T) {
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
-	p.Latency(20 * time.Millisecond) // the slow network makes workers die between sending a prompt and recording it
+	p.Latency(20 * time.Millisecond) // on a slow network, workers die between sending a prompt and recording it
 	p.StartNod()
 	workers := []func(){p.worker(), p.worker(), p.worker()}
 

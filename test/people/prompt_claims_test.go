@@ -22,12 +22,12 @@ type chat struct {
 	mu       sync.Mutex
 	messages []schemas.Prompt // the messages with their current content
 	first    []schemas.Prompt // the messages with their first content
-	live     map[int]bool     // the messages with buttons
-	inCall   map[string]int   // the number of running calls, by request
+	live     map[int]bool     // true for each message that has buttons, by the message's index
+	inCall   map[string]int   // the number of calls that are running, by request
 	overlaps int
 }
 
-// call counts a running call about a request until the returned function is called.
+// call counts a call about a request as running until the returned function is called.
 func (c *chat) call(id string) (returns func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +50,8 @@ func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{chat: c, before: before, after: after}
 }
 
-// line is a carrier through which one worker uses the chat. It calls the functions revise and revised around
-// each change of a pending question.
+// line is a carrier through which one worker uses the chat. It calls the functions revise and
+// revised around each change of a pending question.
 type line struct {
 	*chat
 	before, after, revise, revised func(schemas.Prompt)
@@ -144,7 +144,7 @@ func (c *chat) settled(id string, n int) func() bool {
 
 type worker struct {
 	stop func()
-	kill func() // closes the worker's connection to nod
+	kill func() // a function that closes the worker's connection to nod
 }
 
 func startWorker(e *rig.Env, c people.Carrier) *worker {
@@ -197,7 +197,7 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones, slowTakeover), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // before stores a newer version of the request during the send of an older version
+	before := func(p schemas.Prompt) { // the function before stores a newer version of the request during the send of an older version
 		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.Soon("the change is queued", env.OutboxIdle)
 	}
@@ -251,7 +251,7 @@ func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	open := make(chan *rig.Question, 1)
-	revise := func(p schemas.Prompt) { // revise decides the request while a worker shows the request's change
+	revise := func(p schemas.Prompt) { // the function revise decides the request while a worker shows the request's change
 		if !p.Detached {
 			return // the first change of a message adds its buttons
 		}
@@ -380,7 +380,7 @@ func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 func TestARequestDecidedBeforeItsPromptIsNotShown(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
-	startWorker(env, tg.on(nil, nil)).stop() // a worker's start registers the connector
+	startWorker(env, tg.on(nil, nil)).stop() // the worker registers the connector when it starts
 	q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
 	env.Soon("it is queued", env.OutboxIdle)
 	env.Ann().Denies(q)

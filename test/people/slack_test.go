@@ -24,8 +24,8 @@ type slackWorld struct {
 	*slacktest.Server
 }
 
-// newSlack makes a slackWorld. The string botToken is the part of the settings that names the bot token.
-// If it names the variable NOD_TEST_SLACK, nod up runs no worker, because only the test's own workers
+// newSlack makes a slackWorld. The string botToken is the part of the settings that names the bot token. If
+// this part names the variable NOD_TEST_SLACK, nod up runs no worker, because only the test's own workers
 // have that variable.
 func newSlack(t *testing.T, approvers, botToken string) *slackWorld {
 	w := &slackWorld{rig.NewMachine(t), slacktest.New()}

@@ -49,7 +49,7 @@ type speaker struct {
 
 	mu    sync.Mutex
 	lines []string
-	ended chan struct{} // closed when the process ends its output
+	ended chan struct{} // a Go channel that is closed when the process ends its output
 }
 
 func (h *house) listens(args ...string) *speaker {

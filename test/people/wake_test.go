@@ -127,7 +127,7 @@ func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 	env.Soon("the first target hears the end", func() bool { return server.times("first ended short") == 1 })
 	second.stop()
 	wakeWorker(env, s)
-	last := ask("last") // when this request reaches the second target, the time of the earlier requests has passed
+	last := ask("last") // when this request reaches the second target, the earlier requests would have reached it too
 	env.Soon("the second target is told", func() bool { return server.times("later waiting last") == 1 })
 	env.Soon("the second target is told", func() bool { return server.times("later waiting waits") == 1 })
 	env.Zero(server.times("later waiting short"), "the request ended before")

@@ -25,8 +25,8 @@ type whatsApp struct {
 	*whatsapptest.Server
 }
 
-// newWhatsApp makes a whatsApp. The string token is the part of the settings that names the access token.
-// If it names the variable NOD_TEST_WA, nod up runs no worker, because only the test's own workers have
+// newWhatsApp makes a whatsApp. The string token is the part of the settings that names the access token. If
+// this part names the variable NOD_TEST_WA, nod up runs no worker, because only the test's own workers have
 // that variable.
 func newWhatsApp(t *testing.T, approvers, token string) *whatsApp {
 	w := &whatsApp{rig.NewMachine(t), whatsapptest.New()}

@@ -24,13 +24,13 @@ import (
 // clients meanwhile.
 type chain struct {
 	t      *testing.T
-	mode   string // the value of the flag --sync
+	mode   string // the value of nod's flag --sync
 	random *rand.Rand
 	told   *told
 	cuts   int
-	large  bool // some requests of the load are large
+	large  bool // true if some requests of the load are large
 
-	work string // the directory of the disk's files
+	work string // the directory that has the disk's files
 	disk *disk
 	up   *exec.Cmd
 }
@@ -79,7 +79,7 @@ func (c *chain) boot() {
 	c.up = startNod(c.t, c.disk.mount, "--sync", c.mode)
 }
 
-// load uses nod for up to two seconds. It records in w everything that nod tells its clients.
+// load uses nod for up to two seconds. It adds to the parameter w everything that nod tells its clients.
 func (c *chain) load(w *told) { c.run(w, func() {}) }
 
 // loadAndCut uses nod and cuts the power meanwhile.

@@ -21,11 +21,11 @@ import (
 // facts are those states that nod has told its clients and that no later change has replaced. While a
 // change is in progress, either the old or the new state may be true, so the facts contain neither.
 type facts struct {
-	Receipts  map[string]schemas.Receipt // the receipts, by the request's key
-	Decisions map[string]string          // the ids of people's decisions, by the request's key
+	Receipts  map[string]schemas.Receipt // the receipts, by the key of the request
+	Decisions map[string]string          // the ids of people's decisions, by the key of the request
 	Logged    map[string]bool            // the ids of the decisions in the log
-	Granted   map[string]bool            // whether each grant is in force, by its id
-	Frozen    map[string]bool            // whether each session is frozen, by its id
+	Granted   map[string]bool            // for each grant, by its id, whether it is in force
+	Frozen    map[string]bool            // for each session, by its id, whether it is frozen
 	Denied    map[string]bool            // the keys of the requests that a freeze has ended
 	Settings  map[string]uint64          // the revision of the settings, under the key settingsKey
 }
@@ -119,7 +119,7 @@ func (f facts) lostAfter(t *testing.T, dir string, patience time.Duration) (lost
 		if len(missing) == 0 || len(lost) > 0 || time.Now().After(deadline) {
 			return append(lost, missing...)
 		}
-		<-time.After(100 * time.Millisecond) // meanwhile the outbox writes the missing entries
+		<-time.After(100 * time.Millisecond) // during this time, the outbox writes the missing entries
 	}
 }
 
@@ -209,7 +209,7 @@ type client struct {
 	desk    *connector.Desk
 	owner   *connector.Owner
 	person  schemas.From
-	large   bool // the client's requests are so large that they fill block files within seconds
+	large   bool // true if the client's requests are so large that they fill block files within seconds
 }
 
 // work makes every kind of change that nod confirms, again and again until ctx ends.
@@ -299,7 +299,7 @@ func (c *client) freezeAndThaw(ctx context.Context, id string) {
 	if err == nil && !state.Unfinished {
 		tell(c.told, denied, key, true)
 	}
-	if strings.HasSuffix(id, "0") { // these sessions stay frozen, for the checks after the power cut
+	if strings.HasSuffix(id, "0") { // the session stays frozen, so that the checks after the power cut find a freeze
 		return
 	}
 	change(c.told, frozen, session, false, func() error {

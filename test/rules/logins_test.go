@@ -24,7 +24,8 @@ func byLogin(more, ann string) string {
 
 const annsLogin = `, {"connector": "web", "user_id": "` + issuer + `|s-ann"}`
 
-// annsMail is an identity by a claim that Ann can change, so a member by login could be Ann herself.
+// annsMail names Ann by her e-mail address at the issuer, which she can change. A group member who logs in at
+// the issuer could therefore be Ann.
 const annsMail = `, {"connector": "web", "user_id": "` + issuer + `|email=ann@example.com"}`
 
 // loggedIn returns a function by which a person of the issuer allows a question. The duration ago says how

@@ -169,7 +169,7 @@ func TestPermissionRequestsAreCheckedInOrder(t *testing.T) {
 	r.ActionDetails = []byte(`{"agent_id":"other"}`)
 	env.Contains(ada.Refused(r, schemas.CodeForbidden).Message, "Background agents cannot")
 	env.Apply(`{"approvers":{"people":[]}}`)
-	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // without an approver, nod refuses the request before it reads the malformed permission
+	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // if there is no approver, nod refuses the request before it reads the malformed permission
 }
 
 func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {

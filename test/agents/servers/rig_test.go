@@ -130,7 +130,7 @@ type model struct {
 
 	mu      sync.Mutex
 	command string
-	where   string // the working directory of the command, in the Responses API only
+	where   string // the working directory of the command, which only the Responses API sends
 }
 
 func newModel(t *testing.T) *model {
@@ -176,7 +176,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // strings can always be encoded as JSON
+	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // Marshal cannot fail, because JSON can encode all strings
 	m.mu.Unlock()
 	says, ends := map[string]any{"role": "assistant", "content": "ok"}, "stop"
 	switch last := asked.Messages[len(asked.Messages)-1]; {
@@ -190,7 +190,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, c := range []map[string]any{{"index": 0, "delta": says}, {"index": 0, "delta": map[string]any{}, "finish_reason": ends}} {
-		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // cannot fail: all values can be encoded
+		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // Marshal cannot fail, because JSON can encode all these values
 		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
@@ -209,7 +209,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // strings can always be encoded as JSON
+	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // Marshal cannot fail, because JSON can encode all strings
 	m.mu.Unlock()
 	item := map[string]any{"type": "function_call", "id": "f", "call_id": "call_1", "name": "exec_command", "arguments": string(arguments)}
 	if last := asked.Input[len(asked.Input)-1]; last.Type == "function_call_output" {
@@ -221,7 +221,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 	for _, e := range []map[string]any{
 		{"type": "response.created", "response": response}, {"type": "response.output_item.done", "item": item}, {"type": "response.completed", "response": response},
 	} {
-		data, _ := json.Marshal(e) // cannot fail: all values can be encoded
+		data, _ := json.Marshal(e) // Marshal cannot fail, because JSON can encode all these values
 		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
 	}
 }
