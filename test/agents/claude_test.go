@@ -107,7 +107,7 @@ func TestClaudeCodeAsksToApproveAPlan(t *testing.T) {
 	})
 }
 
-// In the mode auto, Claude Code itself denies a call. If a person allows the call through the hook, the
+// In the mode "auto", Claude Code itself denies a call. If a person allows the call through the hook, the
 // call runs once when the agent repeats it.
 func TestClaudeCodeRepeatsACallThatItHadDenied(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {

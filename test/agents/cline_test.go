@@ -14,7 +14,6 @@ import (
 
 var clineTouch = call{"run_commands", map[string]any{"commands": []string{touch}}}
 
-// clineUsesTheModel makes Cline use the fake model.
 func (x *machine) clineUsesTheModel(program string) {
 	out, err := x.command(program, "auth", "-p", "openai-native", "-k", "none", "-m", "gpt-5", "-b", x.model.URL+"/v1").CombinedOutput()
 	require.NoError(x.t, err, "cline auth: %s", out)

@@ -43,7 +43,6 @@ func (x *machine) codexSets(lines string) {
 	require.NoError(x.t, f.Close())
 }
 
-// codexUsesTheModel makes Codex use the fake model.
 func (x *machine) codexUsesTheModel() {
 	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
 }

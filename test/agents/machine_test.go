@@ -114,13 +114,11 @@ func (x *machine) installFor(host, program string, flags ...string) *exec.Cmd {
 	return c
 }
 
-// installsFor installs the hook of a host.
 func (x *machine) installsFor(host, program string, flags ...string) {
 	out, err := x.installFor(host, program, flags...).CombinedOutput()
 	require.NoError(x.t, err, "%s", out)
 }
 
-// agent is a running agent program.
 type agent struct {
 	pid       int
 	out, errs bytes.Buffer
@@ -193,7 +191,6 @@ type request struct {
 	Details json.RawMessage `json:"action_details"`
 }
 
-// tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
 // The method until polls a condition. If the condition is not true within patience, the test fails with the
@@ -229,7 +226,6 @@ func (x *machine) pending() (all []request) {
 	return all
 }
 
-// history returns the decisions that nod lists.
 func (x *machine) history() (all []json.RawMessage) {
 	require.NoError(x.t, json.Unmarshal([]byte(x.does("history", "--json")), &all))
 	return all
@@ -243,7 +239,8 @@ var answers = map[string]bool{"allow": true, "deny": false}
 const touch = "echo yes > ran"
 
 // shows checks the result of an answer after the agent has ended. After an allow, the command touch must have
-// run. After a denial, it must not have run, and the model must have got a text that contains refusal.
+// run. After a denial, it must not have run, and the model must have got a text that contains the string
+// refusal.
 func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)

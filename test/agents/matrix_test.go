@@ -78,14 +78,12 @@ func (s *scene) question(r *run, n int, limit time.Duration) (all []request) {
 	return all
 }
 
-// asksOnce waits for the agent's only question.
 func (s *scene) asksOnce(r *run) request {
 	all := s.question(r, 1, patience)
 	require.Len(s.t, all, 1, "the agent's questions")
 	return all[0]
 }
 
-// stops waits until the agent's turn is over.
 func (s *scene) stops(r *run) {
 	s.until("the turn is over", func() bool { return r.over() || r.hasEnded() })
 }
@@ -114,7 +112,6 @@ func (s *scene) nothingRan() {
 	require.Empty(s.t, s.left("ran"), "the call ran, and no person has allowed it")
 }
 
-// applies puts settings into force.
 func (s *scene) applies(settings string) {
 	path := filepath.Join(s.home, "settings.json")
 	require.NoError(s.t, os.WriteFile(path, []byte(settings), 0o600))

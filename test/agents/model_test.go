@@ -140,7 +140,6 @@ func (m *model) lastAsked() string {
 	return m.last
 }
 
-// event writes one server-sent event.
 func event(w io.Writer, name string, data map[string]any) {
 	if name != "" {
 		fmt.Fprintf(w, "event: %s\n", name)
@@ -148,7 +147,6 @@ func event(w io.Writer, name string, data map[string]any) {
 	fmt.Fprintf(w, "data: %s\n\n", text(data))
 }
 
-// text returns a value as JSON.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

@@ -64,7 +64,8 @@ func TestOpenClawByHook(t *testing.T) {
 				x.shows(answer, "said by Ann")
 			})
 		}
-		// A person removes an argument, although another plugin changes the command.
+		// A person removes an argument from a call. The removal counts, although another plugin changes the
+		// call's command.
 		t.Run("edit", func(t *testing.T) {
 			x := newMachine(t, newModel(t, call{"exec", map[string]any{"command": "./absent", "workdir": t.TempDir()}}))
 			other := filepath.Join(x.home, "other.ts")

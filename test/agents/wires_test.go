@@ -9,7 +9,6 @@ import (
 // This file implements tool calls in the APIs of three model providers. An answer is a stream of
 // events, or one JSON value if the agent asks for one.
 
-// anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {
 	Stream bool `json:"stream"`
 	Tools  []struct {
@@ -76,7 +75,6 @@ func writeAnthropic(w io.Writer, t turn, calls []call) {
 	event(w, "message_stop", map[string]any{"type": "message_stop"})
 }
 
-// openAIRequest is a request of OpenAI's Responses API.
 type openAIRequest struct {
 	Tools []struct {
 		Name string `json:"name"`
@@ -128,7 +126,6 @@ func writeOpenAIText(w io.Writer, said string) {
 	event(w, "response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item})
 }
 
-// geminiRequest is a request of Gemini's generateContent API.
 type geminiRequest struct {
 	Tools []struct {
 		Functions []struct {

@@ -41,7 +41,7 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// phone is a carrier that needs 10 ms for each call. It calls the function shown with each prompt.
+// phone is a carrier that needs 10 ms for each call. It passes each prompt to the function shown.
 type phone struct {
 	shown func(schemas.Prompt)
 	calls atomic.Int64

@@ -45,7 +45,7 @@ type scenario struct {
 	gap   [2]time.Duration // the limits of the random pause between two faults
 	fault func(place) []fault
 	// short is the duration of the scenario in runs without -duration. If short is 0, such runs skip the
-	// scenario, except that .ci/run gives the scenario mixed 40 s.
+	// scenario, except that .ci/run gives the scenario "mixed" 40 s.
 	short time.Duration
 }
 

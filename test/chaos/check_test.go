@@ -12,7 +12,6 @@ import (
 // the time starts again when the fault ends.
 const bound = 15 * time.Second
 
-// violation is a broken guarantee.
 type violation struct {
 	Check string
 	Key   string // the key of the violated request or, if the violation is about several requests, their group
@@ -21,7 +20,6 @@ type violation struct {
 
 func (v violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Check, v.Key, v.Text) }
 
-// checks lists all checks that a history must pass.
 var checks = []struct {
 	name  string
 	check func(*evidence) []violation
@@ -68,8 +66,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// The function by groups events by the text that the function of returns for each event. A group keeps the
-// order of the history. Events with an empty text are in no group.
+// The function by makes a group of all events for which the function of returns the same text. A group keeps
+// the order of the history. Events with an empty text are in no group.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {

@@ -38,8 +38,8 @@ func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known 
 	return at, known
 }
 
-// everythingDelivered checks that each operation returns within the time bound. If an operation waits for
-// a decision, its time starts at the decision.
+// everythingDelivered checks that each operation returns within the time bound. If an operation waits for a
+// decision, the time bound starts at the decision.
 func everythingDelivered(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		decided, known := decidedAt(events)

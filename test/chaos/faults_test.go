@@ -21,8 +21,8 @@ type fault struct {
 	begin func(ctx context.Context, rng *rand.Rand) (end func(context.Context) error, what string, err error)
 }
 
-// schedule runs faults one after another until a deadline. rng determines the order, the durations and
-// the pauses of the faults. Each fault chooses what it affects when it begins.
+// schedule runs faults one after another until a deadline. The field rng determines the order, the durations
+// and the pauses of the faults. Each fault chooses what it affects when it begins.
 type schedule struct {
 	rng    *rand.Rand
 	faults []fault
@@ -60,8 +60,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 		return fmt.Errorf("begin %s: %w", f.name, err)
 	}
 	pauses(ctx, lasts)
-	// The context of the fault's end does not end with ctx, because a fault that goes on would affect later
-	// tests.
+	// The fault must end even if ctx has ended, because it would otherwise affect later tests.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := end(ending); err != nil {

@@ -29,7 +29,7 @@ const (
 )
 
 // event is one action of an agent or an approver, with the action's result. Call is the time at which the
-// action began, and Return the time at which it ended. Both count from the start of the history, on the
+// action began, and Return the time at which it ended. Both times count from the start of the history, on the
 // monotonic clock of the test.
 type event struct {
 	Op      op

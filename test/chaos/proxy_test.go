@@ -10,7 +10,8 @@ import (
 // way is the network path from one kind of client to one server.
 type way interface {
 	addr() string
-	// sever cuts the path in both directions. No end of a connection is told. The method mend ends the cut.
+	// sever cuts the path in both directions. No end of a connection hears of the cut. The method mend ends
+	// the cut.
 	sever() error
 	mend() error
 	slow(time.Duration) // slow delays each packet by the given time
@@ -89,8 +90,8 @@ func (l *link) connect(from net.Conn) {
 	go w.carry(to, from)
 }
 
-// wait waits until there is no cut and the time w.stuck has passed, and then for the link's delay. Without a
-// wire w, there is no such time.
+// wait waits until there is no cut and the time w.stuck has passed, and then for the link's delay. If w is
+// nil, wait ignores this time.
 func (l *link) wait(w *wire) {
 	for {
 		l.mu.Lock()

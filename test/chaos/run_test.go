@@ -160,7 +160,6 @@ type figures struct {
 	p50, p99, worst              time.Duration // the times from an approver's answer until the asker has the decision
 }
 
-// String returns the figures as a row of the table.
 func (f figures) String() string {
 	return fmt.Sprintf("%d | %d | %d | %s | %s | %s", f.requests, f.faults, f.violations, f.p50, f.p99, f.worst)
 }
@@ -206,7 +205,7 @@ func saidAt(group []*event, heard *event) time.Duration {
 	return said
 }
 
-// story describes the events of a violation's request or group, and the faults in that time.
+// story describes the events of a violation's request or group, and the faults in the time of these events.
 func (e *evidence) story(v violation) string {
 	group, session := v.Key, ""
 	for _, ev := range e.Events {

@@ -22,9 +22,8 @@ func (s *story) covered() schemas.Request {
 	return r
 }
 
-// In the story standing, an approver allows a command with a standing answer, and the agent asks for the
-// command a few times. The approver then revokes the standing answer. Later calls must wait for an
-// approver.
+// In the story "standing", an approver allows a command with a standing answer, and the agent asks for the
+// command a few times. The approver then revokes the standing answer. Later calls must wait for an approver.
 func (s *story) standing(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.covered())
 	who := s.someone()
@@ -83,8 +82,8 @@ func (w *world) afterFault(ctx context.Context) {
 	}
 }
 
-// In the story freeze, Ann freezes a session with pending calls, the agent asks for another call, and
-// Carl thaws the session. Bob then tries to allow the calls that were pending.
+// In the story "freeze", Ann freezes a session with pending calls, the agent asks for another call, and Carl
+// thaws the session. Bob then tries to allow the calls that were pending.
 func (s *story) freeze(ctx context.Context) {
 	var calls []*asked
 	for i := range 3 {

@@ -69,9 +69,10 @@ func (w *waiting) verdict(id string) *schemas.Decision {
 	return w.Decision
 }
 
-// decision returns the stored decision of a request. It looks in the request's own record, in the record
-// of the question that the request has joined, and in the log, which has the decisions that were made at
-// once. A decision of a question gets the id of the request. Without a decision, the method returns nil.
+// decision returns the stored decision of a request. It looks in the request's own record, in the record of
+// the question that the request has joined, and in the log, which has the decisions that were made at once.
+// The method puts the id of the request into a decision that belongs to a question. Without a decision, the
+// method returns nil.
 func (s *stored) decision(key string) *schemas.Decision {
 	session, id := schemas.SplitKey(key)
 	var rec waiting

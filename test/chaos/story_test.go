@@ -19,7 +19,7 @@ type story struct {
 	name    string
 	session string
 	rng     *rand.Rand
-	asks    sync.WaitGroup // its count is the number of askers that still wait for a decision
+	asks    sync.WaitGroup // the askers that still wait for a decision
 }
 
 // call returns a tool call that no rule decides. All calls of a group are identical.

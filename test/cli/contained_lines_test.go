@@ -50,7 +50,7 @@ const secretText = "zQ7-the-secret-of-ann-x93"
 const protectedText = "# as the user wrote it\n"
 
 // The test makes random command lines from lines of other tests and from attacks. It runs, in a container,
-// each line that the preset contained allows. No line reads a secret, reaches a server or changes anything
+// each line that the preset "contained" allows. No line reads a secret, reaches a server or changes anything
 // outside its project.
 func TestNoAllowedLineHarms(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,7 @@ func (b *bait) run(t *testing.T, lines []string) (failed int) {
 		_, _ = out.ReadFrom(read)
 		said <- out.String()
 	}()
-	// A full build cache and one thread make the lines that run go cheaper.
+	// With a full build cache and one thread, the go commands in the lines need less CPU time.
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	require.NoError(t, err)
 	protected := secrets.CompileProtected()
@@ -316,7 +316,6 @@ func tells(text string) bool {
 	return false
 }
 
-// lineMaker makes random command lines.
 type lineMaker struct {
 	rand           *rand.Rand
 	seeds, attacks []string

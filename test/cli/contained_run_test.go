@@ -22,7 +22,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// startContained starts nod with the preset contained. It skips the test if the machine cannot contain
+// startContained starts nod with the preset "contained". It skips the test if the machine cannot contain
 // commands.
 func startContained(t *testing.T) *rig.Machine {
 	t.Helper()

@@ -98,8 +98,8 @@ func TestASessionsPermissionsAreSetAndShown(t *testing.T) {
 	require.True(t, s.Background)
 }
 
-// held starts nod and sets the permissions of session s. The session's working directory is work. It may also
-// read others/in, write others/out and use the network.
+// held starts nod and sets the permissions of session s. The session's working directory is work. The session
+// may also read others/in, write others/out and use the network.
 func held(t *testing.T) (m *rig.Machine, work, others string) {
 	m = rig.NewMachine(t)
 	m.StartNod()

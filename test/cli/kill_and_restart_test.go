@@ -269,7 +269,8 @@ func TestExitCodesForScripts(t *testing.T) {
 	require.Equal(t, "Permission granted for network access.\n", out)
 }
 
-// If a signal stops nod ask before an engine has sent a receipt, nod ask withdraws the request too.
+// If a signal stops nod ask, nod ask withdraws the request. This holds even before an engine has sent a
+// receipt.
 func TestAStoppedAskWithdrawsARequestWithoutAReceipt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

@@ -13,7 +13,7 @@ import (
 )
 
 // nod policy suggest derives rules from the questions in the log. It needs the setting log.payloads, because
-// without it the log has no commands.
+// without this setting the log has no commands.
 func TestSuggestionsFromTheLog(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -28,7 +28,6 @@ func onOperator(t *testing.T) *cluster {
 	return c
 }
 
-// keys runs nod keys, and returns its stdout and stderr.
 func (c *cluster) keys(args ...string) (out, said string) {
 	c.t.Helper()
 	p := c.command("owner", append([]string{"keys"}, args...)...)
@@ -182,7 +181,7 @@ func TestRevocationsSurviveKillNine(t *testing.T) {
 	}
 }
 
-// nod keys says what to do if it has no server address, and if the servers do not trust its operator.
+// nod keys says what to do if it has no server address, or if the servers do not trust its operator.
 func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

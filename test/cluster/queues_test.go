@@ -81,7 +81,6 @@ func (c *cluster) store(ctx context.Context, url string) *bus.Store {
 	return store
 }
 
-// connect connects to the server at url.
 func (c *cluster) connect(ctx context.Context, url string, id roles.ID) *bus.Conn {
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "test", Creds: filepath.Join(c.dir, "keys", id.String()+".nk"), Inbox: id.InboxPrefix(), Wait: time.Minute, Log: rig.Quiet()})
 	require.NoError(c.t, err)
@@ -155,8 +154,8 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 }
 
 // A worker dies. It was connected to another server than the leader of its queue, and the leader does not
-// learn of the death, because the worker's pull crosses accounts. The broker may send prompts to the dead
-// worker only until the pull ends, which is soon.
+// learn of the death, because the worker's pull request comes from another account. The broker may send
+// prompts to the dead worker only until this pull request ends, which is soon.
 func TestADeadWorkersPullsEndSoon(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

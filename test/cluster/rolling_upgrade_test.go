@@ -64,7 +64,6 @@ func (r *rolling) runs(slot int, program string) {
 	r.engines[slot] = p
 }
 
-// running requires that both engines still run.
 func (r *rolling) running() {
 	for _, e := range r.engines {
 		require.NoError(r.t, e.Process.Signal(syscall.Signal(0)), "an engine has ended")

@@ -130,7 +130,6 @@ func stop(p *exec.Cmd) {
 	_ = p.Wait()
 }
 
-// key returns the path of a key's file.
 func (c *cluster) key(name string) string { return filepath.Join(c.dir, "keys", name+c.suffix) }
 
 func (c *cluster) command(key string, args ...string) *exec.Cmd {
@@ -172,7 +171,6 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 // letsMeAnswer applies settings by which the user who runs the tests is an approver.
 func (c *cluster) letsMeAnswer() { c.applies("{}") }
 
-// applies applies settings to the cluster.
 func (c *cluster) applies(settings string) {
 	file := filepath.Join(c.dir, "s.json")
 	require.NoError(c.t, os.WriteFile(file, rig.Apart(settings), 0o600))

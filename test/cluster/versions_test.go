@@ -55,7 +55,8 @@ func buildPrevious(dir, program string) error {
 	if err != nil {
 		return err
 	}
-	// The checkout may belong to another user than the user of the tests.
+	// The checkout may belong to another user than the user of the tests, and git would then refuse to read
+	// it.
 	git := exec.Command("git", "-c", "safe.directory=*", "archive", strings.TrimSpace(string(commit)))
 	git.Dir = "../.."
 	archive, err := git.Output()

@@ -15,7 +15,6 @@ import (
 
 const module = "github.com/nodbus/nod"
 
-// pkg is one package from the output of go list.
 type pkg struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string

@@ -35,7 +35,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	env.Agent("ada").Asks(other)
-	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither this session nor the other input
+	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither another session nor another input
 
 	d = ada.Gets(rig.Deploy("S", "second"))
 	env.Equal(schemas.Allowed, d.Outcome)

@@ -243,7 +243,7 @@ func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(rig.Deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox handles the denied record again, but Bob's allow has ended the denial, and it must not come back
+	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox handles the denied record again, and must not bring back the denial that Bob's allow has ended
 	fourth := ada.Asks(rig.Deploy("S", "fourth"))
 
 	env.Ann().Denies(third)

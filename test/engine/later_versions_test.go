@@ -50,7 +50,7 @@ func waits(a *rig.Agent, r schemas.Request) bool {
 	return asked.Receipt.Revision != 0
 }
 
-// only is a JSON member that limits its object and that this version of nod does not know.
+// only is a JSON member that this version of nod does not know. It limits the object that contains it.
 const only = `,"only":{"on":"tuesdays"}`
 
 // A record of a later version may contain a condition that this engine does not know. This engine keeps
@@ -119,7 +119,7 @@ func TestAGrantWithUnknownMembersAllowsNothing(t *testing.T) {
 	env.Contains(stored(env, "permission_sessions", key), only)
 	env.Contains(stored(env, "permission_sessions", key), `"revoked_by"`)
 
-	// A later version may also limit the rule of a grant.
+	// If a later version limits the rule of a grant in an unknown way, this engine does not use the grant.
 	narrow := ann.Remembers(ada.Asks(rig.Shell("T", "", "npm test")), schemas.ScopeSession, 0).Grant
 	writtenLater(env, "permission_sessions", "standing.session.T."+narrow.GrantID, `"project":"/app"`, `"project":"/app"`+only)
 	env.Soon("the narrower rule counts no longer", func() bool { return waits(ada, rig.Shell("T", "", "npm test")) })
@@ -162,8 +162,8 @@ func TestASessionWithUnknownMembersAsks(t *testing.T) {
 	env.Refusal(err, schemas.CodeUnavailable)
 }
 
-// A freeze with unknown members counts. A further freeze keeps these members, and this engine refuses to
-// thaw the freeze.
+// A freeze counts even if it has JSON members that this engine does not know. A further freeze keeps these
+// members, and this engine refuses to thaw the freeze.
 func TestAFreezeWithUnknownMembersStays(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

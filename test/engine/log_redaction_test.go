@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The log contains no secret of a request, a rule, an answer or a freeze, and has a mark in the place
-// of each secret. Digests and decisions are those of the original request, even if it is sent again.
+// The log contains no secret of a request, a rule, an answer or a freeze, and has a mark in the place of each
+// secret. Digests and decisions are those of the original request, even if the request is sent again.
 func TestTheLogHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2hunter2"

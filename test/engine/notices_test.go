@@ -28,7 +28,7 @@ func TestNoticesAreKeptUntilTheirAgentTakesThem(t *testing.T) {
 	for i := range schemas.MaxNotices + 1 {
 		gate(ada, "front", fmt.Sprint("task ", i))
 	}
-	gate(ada, "front", fmt.Sprint("task ", schemas.MaxNotices)) // the task sends its last message again
+	gate(ada, "front", fmt.Sprint("task ", schemas.MaxNotices)) // the last task asks once more
 	gate(ada, "other", "of another session\x1b]0;title\a\u202e"+strings.Repeat("x", 400))
 
 	none, err := ben.Asker.TakeNotices(env.Ctx, "front")

@@ -292,7 +292,7 @@ func TestAnAgentDoesNotEnterTheTraceOfAnother(t *testing.T) {
 	env.Equal("ben", root.Attributes["nod.agent"])
 }
 
-// the id is new, and a rule decides the request without a record
+// this request has a new id, and a rule decides it without a record
 func TestADecisionWithoutARecordHasItsSpans(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)

@@ -52,8 +52,8 @@ func neverRan(id string) []schemas.Aftermath {
 	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
 }
 
-// asked waits until the broker's clock is past the time at which q was stored, and returns the clock's
-// present time. A call that begins at this time begins after its request was stored.
+// asked waits until the broker's clock is past the time at which the question q was stored, and returns the
+// clock's present time. A call that begins at this time begins after its request was stored.
 func asked(e *rig.Env, q *rig.Question) time.Time {
 	e.T.Helper()
 	rec := e.Stored(q.Key).Record
@@ -183,7 +183,6 @@ func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 	env.Ann().Allows(other)
 }
 
-// killed kills a hook process and waits for its end.
 func (h *hookRun) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())

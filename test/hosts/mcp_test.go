@@ -68,7 +68,7 @@ func (s *mcpServer) Read(p []byte) (int, error) {
 
 func (s *mcpServer) Close() error { return s.stdout.Close() }
 
-// approve calls the tool approve in the background. The returned channel gets the text of the result.
+// approve calls the tool approve in the background. The returned Go channel gets the text of the result.
 func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	answered := make(chan string, 1)
 	go func() {

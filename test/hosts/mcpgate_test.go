@@ -96,7 +96,7 @@ func TestMCPGate(t *testing.T) {
 	require.Equal(t, `heard {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"arguments":{"path":"/b"},"name":"read"}}`+"\n", g.serverHears())
 
 	require.NoError(t, g.client.Close())
-	_, _ = io.ReadAll(g.err) // Wait must follow the last read
+	_, _ = io.ReadAll(g.err) // Wait closes the pipe, so the last read must come before it
 	var exit *exec.ExitError
 	require.ErrorAs(t, g.cmd.Wait(), &exit)
 	require.Equal(t, 7, exit.ExitCode())

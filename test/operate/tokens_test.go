@@ -131,7 +131,7 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	does(s.Machine, "allow", "by-token", "--yes")
 	require.NoError(t, ask.Wait())
 	require.Contains(t, ask.out.String(), `"outcome": "allowed"`)
-	for _, m := range []*rig.Machine{s.Machine, j.Machine} { // neither command names a session, so each agent asks in a session of its own
+	for _, m := range []*rig.Machine{s.Machine, j.Machine} { // the two commands name no session, so each agent asks in a session of its own
 		_, stderr, code := m.Run("ask", "--", "ls")
 		require.Zero(t, code, stderr)
 	}

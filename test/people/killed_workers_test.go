@@ -170,7 +170,8 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce requires that each prompt has one message, or a second message that is marked as a repeat.
+// shownOnce requires that each prompt has only one message, or two messages, of which the second is marked as
+// a repeat.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {

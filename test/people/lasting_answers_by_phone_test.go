@@ -92,7 +92,7 @@ func (p *phone) form() (id int64) {
 	return id
 }
 
-// An approver gives a session leave by two taps on the phone. During the leave, the session's calls are
+// An approver gives leave to a session by two taps on the phone. During the leave, the session's calls are
 // allowed. The command /back ends the leave and lists these calls.
 func TestALeaveIsGivenOnThePhone(t *testing.T) {
 	t.Parallel()

@@ -244,8 +244,8 @@ func TestAWorkerRenewsItsClaimDuringASlowSend(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// A request changes and ends at the same time. Only one worker at a time updates its message, and
-// the message shows the outcome in the end.
+// A request changes and ends at the same time. Only one worker at a time updates the request's message, and
+// this message shows the outcome in the end.
 func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
@@ -431,8 +431,8 @@ func TestADelayedWorkersMessageShowsTheOutcome(t *testing.T) {
 	}
 }
 
-// knownMessages returns the number of Ann's messages on tg about a request of session S whose
-// handle nod has stored.
+// knownMessages counts Ann's messages on tg about requests of session S. It counts a message only if nod has
+// stored its handle.
 func knownMessages(e *rig.Env, id string) int {
 	var s schemas.Shown
 	if _, err := e.Store.Shown.Get(e.Ctx, "tg.7.S."+id, &s); err != nil || s.Ref == "" {

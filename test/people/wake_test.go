@@ -51,8 +51,8 @@ func TestAPersonWhoIsOnlyToldIsNotAsked(t *testing.T) {
 	q.Ends(schemas.Denied)
 }
 
-// hooks is a server that counts webhooks by target, event and request. It does not reply to webhooks
-// of the target dead until the test ends.
+// hooks is a server that counts webhooks by target, event and request. It does not reply to webhooks of the
+// target "dead" until the test ends.
 type hooks struct {
 	*httptest.Server
 	mu    sync.Mutex

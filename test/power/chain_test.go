@@ -46,7 +46,6 @@ func newChain(t *testing.T, mode string, part uint64) *chain {
 	return c
 }
 
-// empty starts nod on an empty disk.
 func (c *chain) empty() {
 	c.told, c.work = newTold(), c.t.TempDir()
 	c.boot()

@@ -39,7 +39,7 @@ type disk struct {
 	data   map[uint64][]byte            // the synced data of each file, by inode
 	names  map[string]map[string]uint64 // the synced names in each directory, by the directory's path in work
 	direct map[uint64]bool              // the inodes of the files that were opened with O_SYNC
-	held   chan struct{}                // a Go channel for whose close syncs wait; if it is nil, they do not wait
+	held   chan struct{}                // syncs wait until this Go channel is closed; if it is nil, they do not wait
 	// strict lists the directories in which a sync of a block file does not make the file's names
 	// durable. Only a sync of the directory does.
 	strict []string
@@ -115,7 +115,7 @@ func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, at int64
 	return h.(fs.FileWriter).Write(ctx, data, at)
 }
 
-// OpendirHandle returns a handle whose sync is the disk's own.
+// OpendirHandle returns a handle of a directory. A sync of this handle is a sync of the simulated disk.
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
 	if errno != 0 {
@@ -309,7 +309,7 @@ func (d *disk) clean() bool {
 	return dirty == nil
 }
 
-// restore writes what survives the power cut to a directory. A name or page that was not synced survives with
+// restore writes to a directory what survives the power cut. A name or page that was not synced survives with
 // the probability in the parameter keep.
 func (d *disk) restore(to string, keep float64) error {
 	d.mu.Lock()

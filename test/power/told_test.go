@@ -88,7 +88,8 @@ func frozen(f *facts) map[string]bool              { return f.Frozen }
 func denied(f *facts) map[string]bool              { return f.Denied }
 func settings(f *facts) map[string]uint64          { return f.Settings }
 
-// snapshot returns the present facts. After end, it makes told accept new facts again.
+// snapshot returns the present facts. If the method end was called, snapshot makes the receiver accept new
+// facts again.
 func (w *told) snapshot() facts {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,7 @@ func joined() string {
 	return strings.Replace(containedSettings(""), `"permissions":{`, `"permissions":{"join_identical":true,`, 1)
 }
 
-// startJoined starts nod with the settings of joined, and an agent.
+// startJoined starts an agent, and nod with the settings that the function joined returns.
 func startJoined(t *testing.T) (*rig.Env, *rig.Agent) {
 	t.Helper()
 	env := rig.Start(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// containedSettings returns rig.Everybody's settings with the preset contained and a deny rule.
+// containedSettings returns rig.Everybody's settings with the preset "contained" and a deny rule.
 func containedSettings(deny string) string {
 	return strings.Replace(rig.Rules("", deny), `"permissions":{`, `"permissions":{"preset":"contained",`, 1)
 }

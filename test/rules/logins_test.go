@@ -167,7 +167,8 @@ func TestSettingsOfLogins(t *testing.T) {
 	}
 }
 
-// What the issuer said about a person is logged before the person's leave counts, as before an answer.
+// Before a person's leave counts, nod logs what the issuer said about the person. It does the same before an
+// answer counts.
 func TestALeaveOfALoggedInPersonIsLogged(t *testing.T) {
 	t.Parallel()
 	env := voting(t, byLogin("", annsLogin))

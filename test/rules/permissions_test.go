@@ -64,7 +64,7 @@ func TestAManagedSessionAsksForMoreThanItsPermissions(t *testing.T) {
 		r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":%q}`, line, dir+"/in")
 		return r
 	}
-	env.NoError(os.Mkdir(dir+"/in/.git", 0o755)) // git may read only in a repository
+	env.NoError(os.Mkdir(dir+"/in/.git", 0o755)) // the permission to use git for reading holds only in a repository
 	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && ls", "git status", "grep -n foo " + dir + "/in/x", "cat sub/*.md"} {
 		env.Equal(schemas.Allowed, ada.Gets(command(line)).Outcome, line)
 	}
