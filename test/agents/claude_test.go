@@ -26,7 +26,7 @@ func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// installs returns a command that installs Claude Code's hook.
+// The method installs returns a command that installs Claude Code's hook.
 func (x *machine) installs(program string, flags ...string) *exec.Cmd {
 	return x.installFor("claude-code", program, append([]string{"--settings", x.claudeSettings()}, flags...)...)
 }

@@ -42,9 +42,9 @@ func (e silentEditor) RequestPermission(ctx context.Context, _ acp.RequestPermis
 
 func (silentEditor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// edits runs the command c, which starts nod acp with an agent. If method is not empty, edits logs in to the
-// agent by this ACP method. It sends a prompt and answers the agent's request. When the agent has ended,
-// edits returns the request.
+// The method edits runs the command c, which starts nod acp with an agent. If method is not empty, edits logs
+// in to the agent by this ACP method. It sends a prompt and answers the agent's request. When the agent has
+// ended, edits returns the request.
 func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)
@@ -84,8 +84,8 @@ func (x *machine) editsAgain(c *exec.Cmd, method string) {
 	assert.Empty(x.t, x.pending())
 }
 
-// prompts opens a session in dir and sends a prompt. When the prompt's turn is over, the returned Go channel
-// gets the error of the turn, or nil.
+// The function prompts opens a session in dir and sends a prompt. When the prompt's turn is over, the
+// returned Go channel gets the error of the turn, or nil.
 func prompts(t *testing.T, conn *acp.ClientSideConnection, method, dir string) <-chan error {
 	conn.SetLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

@@ -66,7 +66,8 @@ func (x *machine) killNod() {
 	_ = x.up.Wait()
 }
 
-// says starts a program, waits until it prints a line that contains the text want, and returns that line.
+// The method says starts a program, waits until it prints a line that contains the text want, and returns
+// that line.
 func (x *machine) says(c *exec.Cmd, want string) string {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
@@ -97,7 +98,7 @@ func (x *machine) command(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// does runs a nod command, requires that it succeeds, and returns its stdout.
+// The method does runs a nod command, requires that it succeeds, and returns its stdout.
 func (x *machine) does(args ...string) string {
 	c := x.command(x.nod, args...)
 	var out, errs bytes.Buffer
@@ -128,8 +129,8 @@ type agent struct {
 
 const patience = 2 * time.Minute
 
-// start starts a program in a new process group. The returned function kills the whole group, because child
-// processes may outlive the program. A timer also kills the group after 4*patience.
+// The function start starts a program in a new process group. The returned function kills the whole group,
+// because child processes may outlive the program. A timer also kills the group after 4*patience.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
@@ -138,8 +139,8 @@ func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	return func() { latest.Stop(); kill() }
 }
 
-// starts starts an agent program. At the end of the test it kills the program and its child processes,
-// and logs their output if the test has failed.
+// The method starts starts an agent program. At the end of the test it kills the program and its child
+// processes, and logs their output if the test has failed.
 func (x *machine) starts(c *exec.Cmd) *agent {
 	a := &agent{ended: make(chan struct{})}
 	if c.Stderr = &a.errs; c.Stdout == nil {
@@ -169,7 +170,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// ends waits until the agent has ended, and requires exit code 0.
+// The method ends waits until the agent has ended, and requires exit code 0.
 func (x *machine) ends(a *agent) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -208,8 +209,8 @@ func (x *machine) until(what string, so func() bool) {
 	}
 }
 
-// asked waits until an agent has a pending request, and returns the request. If there are several, the
-// test fails.
+// The method asked waits until an agent has a pending request, and returns the request. If there are several,
+// the test fails.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {
@@ -238,9 +239,9 @@ var answers = map[string]bool{"allow": true, "deny": false}
 // touch is a shell command that creates the file "ran" in the project.
 const touch = "echo yes > ran"
 
-// shows checks the result of an answer after the agent has ended. After an allow, the command touch must have
-// run. After a denial, it must not have run, and the model must have got a text that contains the string
-// refusal.
+// The method shows checks the result of an answer after the agent has ended. After an allow, the command
+// touch must have run. After a denial, it must not have run, and the model must have got a text that contains
+// the string refusal.
 func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)

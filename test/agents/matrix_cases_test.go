@@ -102,7 +102,7 @@ func outlastsTheHost(s *scene) string {
 	return yes(len(open) == 1 && open[0].ID == q.ID, "the question is withdrawn")
 }
 
-// shortens changes the time limit of the installed hook from one day to 20 s.
+// The method shortens changes the time limit of the installed hook from one day to 20 s.
 func (s *scene) shortens() {
 	s.edited = true
 	found := false

@@ -58,8 +58,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// begins starts the agent. The model makes the first calls and, when it has all their results, the calls of
-// the parameter then.
+// The method begins starts the agent. The model makes the first calls and, when it has all their results, the
+// calls of the parameter then.
 func (s *scene) begins(first []call, then ...call) *run {
 	s.model.calls, s.model.then = first, then
 	s.rig.installs(s.machine, s.program)
@@ -98,7 +98,7 @@ func (s *scene) stopsOrAsks(r *run) (alone bool) {
 	return alone && !r.over()
 }
 
-// left returns the content of a file in the project, or "" if the file does not exist.
+// The method left returns the content of a file in the project, or "" if the file does not exist.
 func (s *scene) left(name string) string {
 	text, err := os.ReadFile(filepath.Join(s.project, name))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -118,13 +118,13 @@ func (s *scene) applies(settings string) {
 	s.does("settings", "apply", path)
 }
 
-// tries runs a nod command. It returns the output, and whether the command succeeded.
+// The method tries runs a nod command. It returns the output, and whether the command succeeded.
 func (s *scene) tries(args ...string) (out string, ok bool) {
 	said, err := s.command(s.nod, args...).CombinedOutput()
 	return string(said), err == nil
 }
 
-// yes returns "yes" for a true condition, and otherwise "no: " with the reason why.
+// The function yes returns "yes" for a true condition, and otherwise "no: " with the reason why.
 func yes(so bool, why string) string {
 	if so {
 		return "yes"
@@ -132,7 +132,7 @@ func yes(so bool, why string) string {
 	return "no: " + why
 }
 
-// posts sends a body to the agent's own server, and decodes the reply.
+// The method posts sends a body to the agent's own server, and decodes the reply.
 func (x *machine) posts(url, body string, into any) {
 	resp, err := http.Post(url, "application/json", strings.NewReader(body))
 	require.NoError(x.t, err)

@@ -9,14 +9,14 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// gates reports to nod that a scheduled task with this name lacks a permission, so that nod has a notice for
-// the session.
+// The method gates reports to nod that a scheduled task with this name lacks a permission, so that nod has a
+// notice for the session.
 func (x *machine) gates(session, name string) {
 	x.does("gate", "--session", session, "--name", name, "--id", name, "--permission", "@network")
 }
 
-// hears runs an agent that asks about one call. During the call, nod gets a notice for the session. The
-// agent's model must be told the notice together with the decision or the result of the call.
+// The method hears runs an agent that asks about one call. During the call, nod gets a notice for the
+// session. The agent's model must be told the notice together with the decision or the result of the call.
 func (x *machine) hears(c *exec.Cmd, answer string) (session string) {
 	a := x.starts(c)
 	r := x.asked(a)

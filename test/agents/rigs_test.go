@@ -21,9 +21,9 @@ import (
 
 // rig connects an agent program to nod in one way.
 type rig interface {
-	// installs writes the agent's settings, which name the fake model and nod.
+	// The function installs writes the agent's settings, which name the fake model and nod.
 	installs(x *machine, program string)
-	// runs starts the agent with a prompt.
+	// The function runs starts the agent with a prompt.
 	runs(x *machine, program string) *run
 }
 

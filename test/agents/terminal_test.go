@@ -33,7 +33,7 @@ func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *testlog.Buffer
 	return keyboard, s
 }
 
-// types writes a prompt and sends it.
+// The method types writes a prompt and sends it.
 func (x *machine) types(keyboard io.Writer, s *testlog.Buffer, text string) {
 	_, err := io.WriteString(keyboard, text)
 	require.NoError(x.t, err)

@@ -99,12 +99,13 @@ func services() []func() *service {
 
 const telegramToken = "777:AAsecretsecretsecretsecretsecretsec"
 
-// far starts a proxy that delays each call to a service like a slow network, and returns the proxy's address.
+// The function far starts a proxy that delays each call to a service like a slow network, and returns the
+// proxy's address.
 func far(b *testing.B, address string) string {
 	target, err := url.Parse(address)
 	require.NoError(b, err)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // drops the errors of calls that end because their worker ends
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // this logger drops the errors of calls that end because their worker ends
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(latency):

@@ -12,7 +12,6 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// programs has the paths of the programs that a scenario runs.
 type programs struct{ nod, natsServer string }
 
 // scratch is the temporary directory of this test process. TestMain creates and removes it.

@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs returns the decisions by which agents learnt that a call is allowed, by the keys of the calls.
+// The function runs returns the decisions by which agents learnt that a call is allowed, by the keys of the
+// calls.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {
@@ -62,8 +63,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// counted checks that an answer decides all calls of a group if its prompt counted all of them. It skips
-// groups in which a call may have stopped waiting.
+// The function counted checks that an answer decides all calls of a group if its prompt counted all of them.
+// It skips groups in which a call may have stopped waiting.
 func counted(e *evidence) (found []violation) {
 	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
 		calls, answer := map[string]bool{}, (*event)(nil)

@@ -118,7 +118,7 @@ func (c *cluster) clients() []string {
 	return all
 }
 
-// lay finds free ports and makes the network paths. These are proxies, or roads between network
+// The method lay finds free ports and makes the network paths. These are proxies, or roads between network
 // namespaces.
 func (c *cluster) lay() error {
 	free, err := c.reserve(2 * servers)
@@ -214,7 +214,7 @@ func (c *cluster) server(n int) *process {
 	}
 }
 
-// answers waits until a NATS server replies at the address.
+// The function answers waits until a NATS server replies at the address.
 func answers(ctx context.Context, addr string) error {
 	return every(ctx, 20*time.Millisecond, func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)

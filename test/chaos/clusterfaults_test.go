@@ -68,7 +68,7 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits returns the network faults: partitions and, if the network paths are proxies, delays.
+// The method splits returns the network faults: partitions and, if the network paths are proxies, delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
@@ -86,8 +86,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split returns a fault that cuts network paths. The function target chooses the number of a server or of an
-// engine. The function ways returns the network paths to cut for this number.
+// The method split returns a fault that cuts network paths. The function target chooses the number of a
+// server or of an engine. The function ways returns the network paths to cut for this number.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -96,7 +96,7 @@ func (c *cluster) split(name string, ways func(n int) []way) fault {
 	}}
 }
 
-// far returns a fault that delays all packets to and from a server.
+// The method far returns a fault that delays all packets to and from a server.
 func (c *cluster) far() fault {
 	return fault{"a server is far away", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -143,7 +143,7 @@ func (c *cluster) clientsOf(n int) (ways []way) {
 	return ways
 }
 
-// cut cuts network paths. The returned function ends the cut.
+// The function cut cuts network paths. The returned function ends the cut.
 func cut(ways []way) (end func(context.Context) error, err error) {
 	for _, w := range ways {
 		err = errors.Join(err, w.sever())
@@ -156,7 +156,7 @@ func cut(ways []way) (end func(context.Context) error, err error) {
 	}, err
 }
 
-// rolling returns a fault that restarts every server, engine and worker, one after another.
+// The method rolling returns a fault that restarts every server, engine and worker, one after another.
 func (c *cluster) rolling() []fault {
 	return []fault{{"a rolling restart", [2]time.Duration{}, func(ctx context.Context, _ *rand.Rand) (func(context.Context) error, string, error) {
 		end := func(context.Context) error { return nil }
@@ -170,7 +170,7 @@ func (c *cluster) rolling() []fault {
 	}}}
 }
 
-// settles waits until every stream and consumer has a leader again, at most for 20 s.
+// The method settles waits until every stream and consumer has a leader again, at most for 20 s.
 func (c *cluster) settles(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -224,8 +224,8 @@ func fill(path string) error {
 	return nil
 }
 
-// crashes returns a fault that kills the process nod up, which contains the engine, the server and the
-// worker.
+// The method crashes returns a fault that kills the process nod up, which contains the engine, the server and
+// the worker.
 func (e *embedded) crashes() []fault {
 	kill := kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })
 	all := []fault{

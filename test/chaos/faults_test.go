@@ -35,8 +35,8 @@ func between(rng *rand.Rand, d [2]time.Duration) time.Duration {
 	return d[0] + time.Duration(rng.Int64N(int64(d[1]-d[0])+1))
 }
 
-// run runs faults until the deadline, and returns when the last fault has ended. If ctx ends first, run
-// returns the error of ctx.
+// The method run runs faults until the deadline, and returns when the last fault has ended. If ctx ends
+// first, run returns the error of ctx.
 func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) error {
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
@@ -76,7 +76,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 // brief has the shortest and the longest duration of most faults.
 var brief = [2]time.Duration{1 * time.Second, 8 * time.Second}
 
-// kills returns a fault that kills a process. When the fault ends, it starts the process again.
+// The function kills returns a fault that kills a process. When the fault ends, it starts the process again.
 func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -135,7 +135,7 @@ func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, err
 	}}
 }
 
-// repeats returns a fault that calls the function do repeatedly. The pauses are random, between
+// The function repeats returns a fault that calls the function do repeatedly. The pauses are random, between
 // every[0] and every[1].
 func repeats(name string, every [2]time.Duration, do func(context.Context, *rand.Rand) error) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {

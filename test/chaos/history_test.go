@@ -65,7 +65,7 @@ func (e *event) refused() *schemas.Error {
 	return refused
 }
 
-// told returns the decision in the event's result or error. It returns nil if there is none.
+// The method told returns the decision in the event's result or error. It returns nil if there is none.
 func (e *event) told() *schemas.Decision {
 	if e.Decision != nil {
 		return e.Decision
@@ -143,8 +143,8 @@ func newHistory() *history { return &history{began: time.Now()} }
 
 func (h *history) now() time.Duration { return time.Since(h.began) }
 
-// begin records the start of an event and returns a function that records its end. An event whose end is
-// not recorded stays in the history without a Return.
+// The method begin records the start of an event and returns a function that records its end. An event whose
+// end is not recorded stays in the history without a Return.
 func (h *history) begin(e event) (end func(change func(*event))) {
 	e.Call, e.Return = h.now(), never
 	kept := &e
@@ -160,7 +160,6 @@ func (h *history) begin(e event) (end func(change func(*event))) {
 	}
 }
 
-// sorted returns a copy of the events, in the order in which they began.
 func (h *history) sorted() []*event {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -93,8 +93,8 @@ func (n *namespaces) close() error {
 	return errors.Join(errs...)
 }
 
-// hole begins or ends a cut of the route from one namespace to another. After several cuts, the route
-// works again when all of them have ended.
+// The method hole begins or ends a cut of the route from one namespace to another. After several cuts, the
+// route works again when all of them have ended.
 func (n *namespaces) hole(from, to string, cut bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *road) mend() error {
 	return errors.Join(r.net.hole(r.from, r.to, false), r.net.hole(r.to, r.from, false))
 }
 
-// slow does nothing, because only proxies can delay packets.
+// The method slow does nothing, because only proxies can delay packets.
 func (r *road) slow(time.Duration) {}
 
 func (r *road) close() error { return nil }

@@ -55,7 +55,6 @@ func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
 	})
 }
 
-// requestOn returns the id of the request that a message is about.
 func requestOn(m telegramtest.Message) (id string, ok bool) {
 	_, rest, ok := strings.Cut(m.First, "Request: ")
 	id, _, _ = strings.Cut(rest, "\n")

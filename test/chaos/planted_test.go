@@ -27,8 +27,9 @@ func newScene() *scene {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// does adds an event about the request with this id and group. The parameter from is the second at which the
-// event begins, and the parameter to is the second at which it ends. If to is 0, the event has no end.
+// The method does adds an event about the request with this id and group. The parameter from is the second at
+// which the event begins, and the parameter to is the second at which it ends. If to is 0, the event has no
+// end.
 func (s *scene) does(what op, who, id, group string, from, to float64, change ...func(*event)) *event {
 	ev := &event{Op: what, Story: "planted-1", Session: "S", ID: id, Who: who, Group: group, Call: seconds(from), Return: seconds(to)}
 	if to == 0 {
@@ -68,8 +69,8 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores the record of the request with this id. The parameter d is the record's decision, or nil. The
-// parameter others has the ids of other calls that wait for the decision.
+// The method keeps stores the record of the request with this id. The parameter d is the record's decision,
+// or nil. The parameter others has the ids of other calls that wait for the decision.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}
@@ -85,7 +86,7 @@ func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	s.Stored.Pending["S."+id] = d == nil
 }
 
-// asks adds the events of an agent that asks, and of both viewers, which show the request.
+// The method asks adds the events of an agent that asks, and of both viewers, which show the request.
 func (s *scene) asks(id, group string, from float64) {
 	s.does(opAsk, "ada0", id, group, from, from+0.1, pending)
 	s.shows(id, from+0.2, nil)
@@ -97,7 +98,7 @@ func (s *scene) shows(id string, at float64, d *schemas.Decision) {
 	}
 }
 
-// plainly adds the events of one call that Ann allows. All parties get the same decision.
+// The method plainly adds the events of one call that Ann allows. All parties get the same decision.
 func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	d := s.decided(id, "d"+id, schemas.Allowed, "Ann", from+1)
 	s.asks(id, group, from)

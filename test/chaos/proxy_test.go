@@ -10,8 +10,8 @@ import (
 // way is the network path from one kind of client to one server.
 type way interface {
 	addr() string
-	// sever cuts the path in both directions. No end of a connection hears of the cut. The method mend ends
-	// the cut.
+	// The method sever cuts the path in both directions. No end of a connection hears of the cut. The method
+	// mend ends the cut.
 	sever() error
 	mend() error
 	slow(time.Duration) // slow delays each packet by the given time
@@ -90,8 +90,8 @@ func (l *link) connect(from net.Conn) {
 	go w.carry(to, from)
 }
 
-// wait waits until there is no cut and the time w.stuck has passed, and then for the link's delay. If w is
-// nil, wait ignores this time.
+// The method wait waits until there is no cut and the time w.stuck has passed, and then for the link's delay.
+// If w is nil, wait ignores this time.
 func (l *link) wait(w *wire) {
 	for {
 		l.mu.Lock()
@@ -152,7 +152,7 @@ func (l *link) sever() error {
 	return nil
 }
 
-// mend ends the cut. Open connections stay silent until TCP would retransmit.
+// The method mend ends the cut. Open connections stay silent until TCP would retransmit.
 func (l *link) mend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +168,7 @@ func (l *link) mend() error {
 	return nil
 }
 
-// slow delays every packet by d. With 0 there is no delay.
+// The method slow delays every packet by d. With 0 there is no delay.
 func (l *link) slow(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

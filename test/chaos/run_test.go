@@ -17,8 +17,8 @@ import (
 // settleWithin is the time limit for the remaining stories after the load and the faults have ended.
 const settleWithin = bound + 10*time.Second
 
-// endure runs stories under faults until the deadline. It then waits until the remaining stories have
-// ended and the viewers are up to date, and returns the evidence for the checks.
+// The method endure runs stories under faults until the deadline. It then waits until the remaining stories
+// have ended and the viewers are up to date, and returns the evidence for the checks.
 func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadline time.Time) (*evidence, error) {
 	loadCtx, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
@@ -70,11 +70,10 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	return e, err
 }
 
-// log prints the progress of a scenario if the flag -v is set.
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
-// tell runs one story to its end. The parameters seed and number determine the story. After 90 s the function
-// tell stops the story, and nobody answers the story's pending requests any more.
+// The method tell runs one story to its end. The parameters seed and number determine the story. After 90 s
+// the function tell stops the story, and nobody answers the story's pending requests any more.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0
@@ -111,7 +110,6 @@ func (w *world) activeStories() []string {
 	return sortedKeys(w.active)
 }
 
-// requests returns the number of requests that the stories have made so far.
 func (w *world) requests() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +131,8 @@ func (w *world) quiesce(ctx context.Context) {
 	})
 }
 
-// lags reports whether the pending requests in the person's viewer differ from those in nod's list.
+// The method lags reports whether the pending requests in the person's viewer differ from those in nod's
+// list.
 func (p *person) lags(ctx context.Context) (bool, error) {
 	pending, err := p.desk.Pending(ctx, schemas.Query{})
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/nodbus/nod/internal/testports"
 )
 
-// botToken is the token of nod's bot at the Telegram server of the tests.
 const botToken = "777:AAchaoschaoschaoschaoschaoschaoscha"
 
 // The approvers are Ann at the terminal, Bob on the web, and Carl on Telegram.
@@ -87,7 +86,7 @@ func (s *site) settings() string {
 	}`, ann, bob, carl, s.phone.URL(), filepath.Join(s.dir, "token"))
 }
 
-// begin starts a process, and adds it to the field running.
+// The method begin starts a process, and adds it to the field running.
 func (s *site) begin(ctx context.Context, p *process) error {
 	s.running = append(s.running, p)
 	return p.start(ctx)

@@ -57,8 +57,8 @@ func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAns
 	return err
 }
 
-// probes asks for n calls that the story's standing answer covers, over one connection after another. It
-// withdraws the calls that are pending.
+// The method probes asks for n calls that the story's standing answer covers, over one connection after
+// another. It withdraws the calls that are pending.
 func (s *story) probes(ctx context.Context, n int, group string) {
 	var calls []*asked
 	for i := range n {

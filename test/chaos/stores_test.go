@@ -103,8 +103,8 @@ func (s *stored) crowded(key string) bool {
 	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
 }
 
-// named returns the records of a session that contain the id of a request. These are the request's own
-// record, and the records of questions that have or had the request as a waiter.
+// The method named returns the records of a session that contain the id of a request. These are the request's
+// own record, and the records of questions that have or had the request as a waiter.
 func (s *stored) named(session, id string) (records []schemas.Record) {
 	for _, key := range s.Keys[session] {
 		if strings.Contains(s.Raw[key], `"`+id+`"`) {

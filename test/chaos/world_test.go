@@ -95,7 +95,7 @@ func (w *world) open(ctx context.Context) error {
 	return nil
 }
 
-// dial opens a connection to nod, which w.close closes.
+// The method dial opens a connection to nod, which w.close closes.
 func (w *world) dial(ctx context.Context, client string, id roles.ID) (*bus.Conn, error) {
 	conn, err := bus.Connect(ctx, bus.Options{
 		URL: w.place.urls(client), Name: "chaos-" + id.String(), Creds: w.place.keys().Path(id), Inbox: id.InboxPrefix(), Log: quiet(), Wait: 30 * time.Second,
@@ -117,7 +117,7 @@ func (w *world) ann() *person  { return w.people[0] }
 func (w *world) bob() *person  { return w.people[1] }
 func (w *world) carl() *person { return w.people[2] }
 
-// sees records a version of a request from the person's viewer.
+// The method sees records a version of a request from the person's viewer.
 func (w *world) sees(p *person, prompt schemas.Prompt) {
 	w.begin(event{Op: opView, Session: prompt.SessionID, ID: prompt.PendingID, Who: p.name, Group: w.groupOf(prompt.Key())})(func(e *event) {
 		e.Decision, e.Pending, e.Waiters = prompt.Decision, prompt.Decision == nil, prompt.Waiters
@@ -137,7 +137,7 @@ func (w *world) groupOf(key string) string {
 	return w.groups[key]
 }
 
-// finds waits until the person's viewer shows a pending request that the filter fits accepts.
+// The method finds waits until the person's viewer shows a pending request that the filter fits accepts.
 func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (schemas.Prompt, error) {
 	for {
 		if ctx.Err() != nil {

@@ -213,8 +213,8 @@ rm -r $said
 	return n
 }
 
-// run runs each line in a container, in the line's own project. It returns the number of lines that ended
-// with an error.
+// The method run runs each line in a container, in the line's own project. It returns the number of lines
+// that ended with an error.
 func (b *bait) run(t *testing.T, lines []string) (failed int) {
 	n := b.batch(t, lines)
 	read, write, err := os.Pipe()

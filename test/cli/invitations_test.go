@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// invites runs nod invite with a free port. It returns the arguments of the printed nod join command, and the
-// invitation's address.
+// The function invites runs nod invite with a free port. It returns the arguments of the printed nod join
+// command, and the invitation's address.
 func invites(m *rig.Machine, name string) (line []string, address string) {
 	address = testports.Address(m.T)
 	stdout, stderr, code := m.Run("invite", name, "--address", address)

@@ -148,8 +148,8 @@ func TestADamagedNoteStopsNoCommand(t *testing.T) {
 	}
 }
 
-// reviews calls the function run until the output says that files were moved away. This can take several
-// calls, because nod reviews nothing while the kernel still kills the inner process.
+// The function reviews calls the function run until the output says that files were moved away. This can take
+// several calls, because nod reviews nothing while the kernel still kills the inner process.
 func reviews(t *testing.T, run func() string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(run(), "they were moved away") }, rig.Patience, rig.Tick)

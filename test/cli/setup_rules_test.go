@@ -46,8 +46,8 @@ func startSetup(t *testing.T, m *rig.Machine, width, height int, env, past, flag
 	return p
 }
 
-// answers types a line in reply to each question. Each pair is a part of the question's text and the line to
-// type.
+// The method answers types a line in reply to each question. Each pair is a part of the question's text and
+// the line to type.
 func (p *setupPane) answers(pairs ...string) {
 	for n := 0; n < len(pairs); n += 2 {
 		p.Shows(pairs[n])
@@ -58,7 +58,6 @@ func (p *setupPane) answers(pairs ...string) {
 	}
 }
 
-// unchanged requires that nod setup has written nothing.
 func (p *setupPane) unchanged(before string) {
 	p.NoFileExists(filepath.Join(p.home, ".claude", "settings.json"))
 	p.NoDirExists(filepath.Join(p.home, ".copilot"))

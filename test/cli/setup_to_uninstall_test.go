@@ -48,7 +48,7 @@ func (h *house) file(name, content string) {
 	testprogram.Write(h.t, filepath.Join(h.home, name), content)
 }
 
-// release replaces the installed version of nod by another version.
+// The method release replaces the installed version of nod by another version.
 func (h *house) release(version string) {
 	h.NoError(os.RemoveAll(filepath.Join(h.home, "opt")))
 	testprogram.Copy(h.t, rig.Binary, filepath.Join(h.home, "opt", "nod-"+version, "nod"))
@@ -230,9 +230,9 @@ func (h *house) verifyUnit() {
 	h.NoError(err, string(out))
 }
 
-// upgrade replaces nod with a new version. The hook must work before and after the service's restart, and the
-// pending request must stay pending. Then upgrade makes nod's launcher, which the hooks run, point to a
-// missing file, and nod doctor must name the remedy.
+// The method upgrade replaces nod with a new version. The hook must work before and after the service's
+// restart, and the pending request must stay pending. Then upgrade makes nod's launcher, which the hooks run,
+// point to a missing file, and nod doctor must name the remedy.
 func (h *house) upgrade() {
 	h.release("2")
 	h.hook()

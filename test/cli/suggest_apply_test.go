@@ -92,7 +92,6 @@ func TestSuggestedRulesKeepToThePersonsRights(t *testing.T) {
 	}
 }
 
-// settings returns the text of settings.json in the data directory.
 func (b *bench) settings() string {
 	b.T.Helper()
 	data, err := os.ReadFile(filepath.Join(b.Dir, "settings.json"))

@@ -69,7 +69,7 @@ func TestTheClusterIsExaminedAgain(t *testing.T) {
 	c.examines(false, "different numbers of replicas: 1 for shown_prompts; 3 for pending_permissions")
 }
 
-// changes edits the configuration of a stream.
+// The method changes edits the configuration of a stream.
 func (c *cluster) changes(js jetstream.JetStream, name string, edit func(*jetstream.StreamConfig)) {
 	c.t.Helper()
 	s, err := js.Stream(c.t.Context(), name)
@@ -114,15 +114,15 @@ func (c *cluster) withoutKey(id roles.ID, n int) (was []byte) {
 	return was
 }
 
-// reloads gives server n a new configuration, which the server reads without a restart.
+// The method reloads gives server n a new configuration, which the server reads without a restart.
 func (c *cluster) reloads(n int, config []byte) {
 	c.t.Helper()
 	require.NoError(c.t, os.WriteFile(c.config(n), config, 0o600))
 	require.NoError(c.t, c.servers[n].Process.Signal(syscall.SIGHUP))
 }
 
-// examines repeats nod doctor --cluster until its output contains these texts. The command must succeed if
-// healthy is true, and fail otherwise.
+// The method examines repeats nod doctor --cluster until its output contains these texts. The command must
+// succeed if healthy is true, and fail otherwise.
 func (c *cluster) examines(healthy bool, texts ...string) {
 	c.t.Helper()
 	var out string

@@ -187,9 +187,9 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	require.NotZero(t, times)
 }
 
-// storm sends the request with the number i and this timeout. Near its deadline, one approver allows the
-// request and another approver denies it. If i is even, the agent also withdraws it. storm returns the
-// outcome, or an error if a party got another decision than the stored one.
+// The method storm sends the request with the number i and this timeout. Near its deadline, one approver
+// allows the request and another approver denies it. If i is even, the agent also withdraws it. storm returns
+// the outcome, or an error if a party got another decision than the stored one.
 func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, timeout, ahead time.Duration) (schemas.Outcome, error) {
 	r := rig.Permission(fmt.Sprint("S", i%10), bus.NewID(), "to fetch", fmt.Sprint("@read:/", i))
 	r.Host, r.TimeoutSeconds = "elsewhere", int(timeout.Seconds())

@@ -68,7 +68,6 @@ func (c *cluster) refuses(file []byte) {
 	require.ErrorIs(c.t, err, nats.ErrAuthorization)
 }
 
-// allowed sends a request, and allows it at the terminal.
 func (c *cluster) allowed(id string) {
 	c.t.Helper()
 	decided := c.asks(id)
@@ -76,7 +75,7 @@ func (c *cluster) allowed(id string) {
 	require.Equal(c.t, schemas.Allowed, (<-decided).Outcome)
 }
 
-// allows allows a request at the terminal as soon as the request is pending.
+// The method allows allows a request at the terminal as soon as the request is pending.
 func (c *cluster) allows(id string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {

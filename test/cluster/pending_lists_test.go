@@ -19,8 +19,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// stuck takes fired timers without acknowledging them, like a hanging engine. The function holds returns the
-// keys of these timers' records.
+// The function stuck takes fired timers without acknowledging them, like a hanging engine. The function holds
+// returns the keys of these timers' records.
 func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)

@@ -103,7 +103,7 @@ func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (i
 	return info
 }
 
-// leads returns the index in c.servers of the server that leads this consumer.
+// The method leads returns the index in c.servers of the server that leads this consumer.
 func (c *cluster) leads(ctx context.Context, url, stream, consumer string) int {
 	return int(c.consumer(ctx, url, stream, consumer).Cluster.Leader[1] - '0')
 }

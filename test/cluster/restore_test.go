@@ -85,7 +85,7 @@ func TestAClusterIsRestored(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// contains reports whether a text contains all the given words.
+// The function contains reports whether a text contains all the given words.
 func contains(text string, words ...string) bool {
 	for _, w := range words {
 		if !strings.Contains(text, w) {

@@ -52,7 +52,8 @@ func startRolling(t *testing.T, first string) *rolling {
 	return r
 }
 
-// runs stops the engine of a slot, if the slot has one, and starts an engine of another version in its place.
+// The method runs stops the engine of a slot, if the slot has one, and starts an engine of another version in
+// its place.
 func (r *rolling) runs(slot int, program string) {
 	if e := r.engines[slot]; e != nil {
 		r.drain(e)
@@ -70,7 +71,6 @@ func (r *rolling) running() {
 	}
 }
 
-// submit sends a request, which must wait for a person.
 func (r *rolling) submit(q schemas.Request) *bus.OpenRequest {
 	open, err := r.asker.Submit(r.ctx, q)
 	if assert.NoError(r.t, err) {
@@ -88,8 +88,8 @@ func (r *rolling) leaves(id string) *bus.OpenRequest {
 	return open
 }
 
-// says answers a request, with retries until the answer is stored or the context ends. It returns the last
-// error.
+// The method says answers a request, with retries until the answer is stored or the context ends. It returns
+// the last error.
 func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string, scope schemas.Scope) error {
 	_, err := r.desk.Answer(ctx, schemas.Answer{
 		SessionID: open.Receipt.SessionID, PendingID: open.PendingID, Digest: open.Receipt.Digest, OptionID: option, Scope: scope,
@@ -110,7 +110,7 @@ func isLater(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) && strings.Contains(err.Error(), "conditions of a later version")
 }
 
-// hears waits for a decision, notes it and returns it.
+// The method hears waits for a decision, notes it and returns it.
 func (r *rolling) hears(open *bus.OpenRequest) schemas.Decision {
 	d, err := open.Await(r.ctx)
 	assert.NoError(r.t, err, open.Key)
@@ -121,7 +121,7 @@ func (r *rolling) hears(open *bus.OpenRequest) schemas.Decision {
 	return d
 }
 
-// load sends requests and answers them until the Go channel over is closed.
+// The method load sends requests and answers them until the Go channel over is closed.
 func (r *rolling) load(over <-chan struct{}) (wait func()) {
 	var all sync.WaitGroup
 	for n := range 3 {
@@ -166,7 +166,7 @@ func (r *rolling) commands(id, agent, person string) {
 	r.told[schemas.Key("cluster", id)] = d
 }
 
-// keeps requires that the grant, the freeze and the waiting requests are unchanged.
+// The method keeps requires that the grant, the freeze and the waiting requests are unchanged.
 func (r *rolling) keeps() {
 	d, err := r.asker.Ask(r.ctx, rig.Shell("granted", "", "npm test"))
 	require.NoError(r.t, err)
@@ -183,7 +183,7 @@ func (r *rolling) keeps() {
 	}
 }
 
-// agree requires that each decision that an agent got is the stored one, and is logged once.
+// The method agree requires that each decision that an agent got is the stored one, and is logged once.
 func (r *rolling) agree() {
 	for key, d := range r.told {
 		entry, err := r.store.Records.Get(r.ctx, key)
@@ -213,7 +213,7 @@ func (r *rolling) agree() {
 	}
 }
 
-// grants makes a person allow a command with a grant for the session.
+// The method grants makes a person allow a command with a grant for the session.
 func (r *rolling) grants(session string) {
 	open := r.submit(rig.Shell(session, "grant-"+session, "npm test"))
 	require.NoError(r.t, r.says(r.ctx, open, "allow_once", schemas.ScopeSession))
@@ -232,7 +232,7 @@ func (r *rolling) refused(open *bus.OpenRequest) {
 	assert.Contains(r.t, r.raw("KV_pending_permissions", "$KV.pending_permissions."+open.Key), onlyOn)
 }
 
-// raw returns the text of the last message that is stored under a subject.
+// The method raw returns the text of the last message that is stored under a subject.
 func (r *rolling) raw(stream, subject string) string {
 	js, done := r.jetStream(r.urls)
 	defer done()

@@ -96,7 +96,8 @@ func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *
 	return c
 }
 
-// configures writes the configuration of server n, with the accounts as nod keys config now prints them.
+// The method configures writes the configuration of server n, with the accounts as nod keys config now prints
+// them.
 func (c *cluster) configures(n int) {
 	c.t.Helper()
 	accounts, err := output(exec.Command(c.nod, "keys", "config", "--data", c.dir, "--resolver-dir", filepath.Join(c.dir, fmt.Sprint("accounts", n))))
@@ -118,7 +119,7 @@ func (c *cluster) serve(n int) *exec.Cmd {
 	return c.begin(exec.Command(c.server, "-c", c.config(n)))
 }
 
-// begin starts a process. The end of the test kills it.
+// The method begin starts a process. The end of the test kills it.
 func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
 	require.NoError(c.t, testprogram.Start(p))
 	c.t.Cleanup(func() { stop(p) })
@@ -145,8 +146,8 @@ func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	return p, c.says(p)
 }
 
-// says starts a process. The returned Go channel gets the first line of the process's stdout or, if the
-// process ends without one, its whole stderr.
+// The method says starts a process. The returned Go channel gets the first line of the process's stdout or,
+// if the process ends without one, its whole stderr.
 func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)
@@ -194,8 +195,8 @@ func (c *cluster) pending() (ids []string) {
 	return ids
 }
 
-// asks starts `nod ask`. The returned Go channel gets the decision that the command prints. If the command
-// fails, the test fails and the Go channel is closed.
+// The method asks starts `nod ask`. The returned Go channel gets the decision that the command prints. If the
+// command fails, the test fails and the Go channel is closed.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
 	p := c.command("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
@@ -214,7 +215,7 @@ func (c *cluster) run(key string, args ...string) (string, error) {
 	return output(c.command(key, args...))
 }
 
-// output runs a command and returns its stdout. A returned error contains the command's stderr.
+// The function output runs a command and returns its stdout. A returned error contains the command's stderr.
 func output(p *exec.Cmd) (string, error) {
 	var errs bytes.Buffer
 	p.Stderr = &errs

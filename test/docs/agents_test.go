@@ -71,7 +71,7 @@ func noticesAt(s hook.Setup) string {
 	return at
 }
 
-// races reports whether the host asks its own user at the same time as the hook.
+// The function races reports whether the host asks its own user at the same time as the hook.
 func races(host hook.Host, event string) bool {
 	call, _ := host.Dialect.Read(fmt.Appendf(nil, `{"session_id":"s","cwd":"/p","hook_event_name":%q,"tool_name":"Bash","tool_input":{}}`, event)) // a host with another format does not ask its user
 	return call.HostAsks

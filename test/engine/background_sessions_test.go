@@ -54,7 +54,7 @@ func by(user string, r schemas.Request) schemas.Request {
 	return r
 }
 
-// noted returns the stored time of the last activity of each of an agent's sessions.
+// The function noted returns the stored time of the last activity of each of an agent's sessions.
 func noted(a *rig.Agent) map[string]time.Time {
 	keys, err := a.Store.Presence.ListKeys(a.Ctx, "active."+a.Name+".*")
 	if err != nil {

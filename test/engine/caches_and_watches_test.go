@@ -46,9 +46,9 @@ func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 		return true
 	}
 
-	// hears waits until a condition holds. It waits for a shorter time than engines use a cached value, so
-	// only a watch can report the change in time. The last check of the condition must begin within this
-	// time, and may end later on a busy machine.
+	// The function hears waits until a condition holds. It waits for a shorter time than engines use a cached
+	// value, so only a watch can report the change in time. The last check of the condition must begin within
+	// this time, and may end later on a busy machine.
 	hears := func(event string, holds func() bool) {
 		for end := time.Now().Add(10 * time.Second); ; <-time.After(rig.Tick) {
 			inTime := time.Now().Before(end)

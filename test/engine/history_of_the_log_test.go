@@ -32,7 +32,7 @@ func fromLog(e *rig.Env, q schemas.Query) (all []schemas.LoggedRequest, last sch
 	}
 }
 
-// forget removes the records of some requests, as the broker does after 24 hours.
+// The function forget removes the records of some requests, as the broker does after 24 hours.
 func forget(e *rig.Env, keys ...string) {
 	e.T.Helper()
 	kv, err := e.Raw.KeyValue(e.Ctx, "pending_permissions")

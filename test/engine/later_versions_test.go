@@ -33,15 +33,15 @@ func stored(e *rig.Env, bucket, key string) string {
 	return string(value.Value())
 }
 
-// briefly returns a context for calls that this engine refuses with UNAVAILABLE. It ends after a second,
-// because clients repeat such calls.
+// The function briefly returns a context for calls that this engine refuses with UNAVAILABLE. It ends after a
+// second, because clients repeat such calls.
 func briefly(e *rig.Env) context.Context {
 	ctx, cancel := context.WithTimeout(e.Ctx, time.Second)
 	e.T.Cleanup(cancel)
 	return ctx
 }
 
-// waits sends a request and reports whether the request waits for a person.
+// The function waits sends a request and reports whether the request waits for a person.
 func waits(a *rig.Agent, r schemas.Request) bool {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(a.Ctx, r)
@@ -94,7 +94,7 @@ func TestARecordWithUnknownMembersIsNotAllowed(t *testing.T) {
 	env.Nil(env.Stored(byRule.Key).Record.Decision, "a rule does not allow it either")
 }
 
-// again returns the request of the question q, marked as repeated.
+// The function again returns the request of the question q, marked as repeated.
 func again(q *rig.Question) schemas.Request {
 	r := rig.Deploy("S", q.Receipt.PendingID)
 	r.Type, r.Rejoin, r.CreatedAt = schemas.TypeRequest, true, time.Now().UTC()

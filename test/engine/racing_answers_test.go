@@ -22,9 +22,10 @@ type told struct {
 	err      error
 }
 
-// race sends several messages about one request at the same time: an allow and a denial by each of two
-// approvers, and a withdrawal by the agent. It returns the result of each message, and the decision that the
-// waiting agent gets. If the request was decided before its receipt, race returns only that decision.
+// The function race sends several messages about one request at the same time: an allow and a denial by each
+// of two approvers, and a withdrawal by the agent. It returns the result of each message, and the decision
+// that the waiting agent gets. If the request was decided before its receipt, race returns only that
+// decision.
 func race(env *rig.Env, q *rig.Question) []told {
 	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
 	says := func(p *rig.Person, outcome schemas.Outcome, option string) func() told {

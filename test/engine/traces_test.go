@@ -40,7 +40,6 @@ func parent(n int) (traceparent, id string) {
 	return "00-" + id + "-00f067aa0ba902b7-01", id
 }
 
-// asksIn sends a request that belongs to the agent's trace.
 func asksIn(a *rig.Agent, traceparent string, r schemas.Request) *rig.Question {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(traces.Continue(a.Ctx, traceparent, ""), r)

@@ -65,7 +65,8 @@ func pipes(t *testing.T, cmd *exec.Cmd) (stdin io.WriteCloser, stdout, stderr *b
 	return stdin, bufio.NewReader(out), bufio.NewReader(errs)
 }
 
-// ends waits until nod acp has ended. It returns the unread rest of stdout, all of stderr, and the exit code.
+// The method ends waits until nod acp has ended. It returns the unread rest of stdout, all of stderr, and the
+// exit code.
 func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	errs, err := io.ReadAll(a.stderr)
 	require.NoError(t, err)

@@ -52,8 +52,8 @@ func neverRan(id string) []schemas.Aftermath {
 	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
 }
 
-// asked waits until the broker's clock is past the time at which the question q was stored, and returns the
-// clock's present time. A call that begins at this time begins after its request was stored.
+// The function asked waits until the broker's clock is past the time at which the question q was stored, and
+// returns the clock's present time. A call that begins at this time begins after its request was stored.
 func asked(e *rig.Env, q *rig.Question) time.Time {
 	e.T.Helper()
 	rec := e.Stored(q.Key).Record

@@ -20,7 +20,7 @@ import (
 // and the hook's whole output for an allow and for a denial.
 type gate struct{ host, input, allow, deny string }
 
-// gates returns the gates of all hosts. The keys are "HOST EVENT".
+// The function gates returns the gates of all hosts. The keys are "HOST EVENT".
 func gates() map[string]gate {
 	const (
 		shell     = `"session_id":"SESSION","cwd":"/srv/app","tool_name":"Bash","tool_input":{"command":"COMMAND"}`
@@ -119,8 +119,9 @@ func rollout(t *testing.T, id, command string) string {
 	return file
 }
 
-// ends waits until the hook has ended. It requires the exit code 0 and the given stdout. The string stderr is
-// the only line that the hook must have written to stderr, without the line's prefix, or "" for no line.
+// The method ends waits until the hook has ended. It requires the exit code 0 and the given stdout. The
+// string stderr is the only line that the hook must have written to stderr, without the line's prefix, or ""
+// for no line.
 func (h *hookRun) ends(stdout, stderr string) {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs)

@@ -21,7 +21,6 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// shown returns a request as nod show prints it.
 func shown(m *rig.Machine, t *testing.T, id string) (p schemas.Prompt) {
 	t.Helper()
 	stdout, stderr, code := m.Run("show", id, "--json")
@@ -30,8 +29,8 @@ func shown(m *rig.Machine, t *testing.T, id string) (p schemas.Prompt) {
 	return p
 }
 
-// swept starts and kills another hook, and returns when nod has found that it was killed. nod has then also
-// looked for all processes that were killed before.
+// The function swept starts and kills another hook, and returns when nod has found that it was killed. nod
+// has then also looked for all processes that were killed before.
 func swept(m *rig.Machine, t *testing.T, name string) {
 	h := startHook(m, t, gates()["codex PreToolUse"], name, "swept", "make swept", "1h")
 	id := m.Pending(name)

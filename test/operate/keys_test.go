@@ -26,7 +26,7 @@ func keyOf(m *rig.Machine, id roles.ID) (file string) {
 	return file
 }
 
-// dial connects with a key. If the server closes the connection, the connection stays closed.
+// The function dial connects with a key. If the server closes the connection, the connection stays closed.
 func dial(m *rig.Machine, file string) (*nats.Conn, error) {
 	m.T.Helper()
 	run, err := bus.ReadRun(m.Dir)

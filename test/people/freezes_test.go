@@ -82,7 +82,7 @@ func TestAFreezeCoversOnlyItsAgentOrSession(t *testing.T) {
 	env.Len(state.Freezes, 1)
 }
 
-// sure repeats a freeze until every engine has reported that it obeys the freeze.
+// The function sure repeats a freeze until every engine has reported that it obeys the freeze.
 func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 	p.T.Helper()
 	for len(frozen.Laggards) > 0 {

@@ -19,7 +19,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// presses presses a key that decides, and presses it again if the screen does not show the text within 3 s.
+// The function presses presses a key that decides, and presses it again if the screen does not show the text
+// within 3 s.
 func presses(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, 3*time.Second, key, text)
@@ -143,7 +144,7 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // replaces characters that a terminal would combine by visible marks; nil if there are no such characters
+		also          *strings.Replacer // this replacer puts visible marks in the place of characters that a terminal would combine; nil if there are no such characters
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
@@ -181,8 +182,8 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	}
 }
 
-// read pages through a request in full view, and returns its rows on the terminal. It requires that the
-// inbox offers no Allow before the last row.
+// The function read pages through a request in full view, and returns its rows on the terminal. It requires
+// that the inbox offers no Allow before the last row.
 func read(p *rig.Pane) (rows []string) {
 	p.T.Helper()
 	where := regexp.MustCompile(`── rows (\d+)–(\d+) of (\d+) `)

@@ -97,7 +97,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 	}
 }
 
-// storm sends this number of requests, and returns a function that waits for their decisions.
+// The method storm sends this number of requests, and returns a function that waits for their decisions.
 func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]schemas.Decision) {
 	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.AgentID("local"), rig.Quiet())
 	require.NoError(p.T, err)
@@ -106,7 +106,7 @@ func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]
 	decisions := map[string]schemas.Decision{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 20) // limits the number of concurrent submissions
+	room := make(chan struct{}, 20) // this channel limits the number of concurrent submissions
 	wg.Go(func() {
 		for n := range prompts {
 			room <- struct{}{}

@@ -27,7 +27,7 @@ type chat struct {
 	overlaps int
 }
 
-// call counts a call about a request as running until the returned function is called.
+// The method call counts a call about a request as running until the returned function is called.
 func (c *chat) call(id string) (returns func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *chat) choices(id string) (n int) {
 // The method about returns the messages about a request with their current content.
 func (c *chat) about(id string) []schemas.Prompt { return c.of(id, &c.messages) }
 
-// sent returns the messages about a request with their first content.
+// The method sent returns the messages about a request with their first content.
 func (c *chat) sent(id string) []schemas.Prompt { return c.of(id, &c.first) }
 
 func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
@@ -133,8 +133,8 @@ func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
 	return slices.DeleteFunc(slices.Clone(*all), func(p schemas.Prompt) bool { return p.PendingID != id })
 }
 
-// settled returns a condition, which holds if a request has exactly n messages and all of them show
-// its outcome.
+// The method settled returns a condition, which holds if a request has exactly n messages and all of them
+// show its outcome.
 func (c *chat) settled(id string, n int) func() bool {
 	return func() bool {
 		all := c.about(id)
@@ -286,8 +286,8 @@ var laterDeaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carr
 	"after its choices were added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revised: die} },
 }
 
-// mortal starts a worker, asks a question and kills the worker while it shows its first prompt. The
-// returned function back ends the blocked call of the killed worker.
+// The function mortal starts a worker, asks a question and kills the worker while it shows its first prompt.
+// The returned function back ends the blocked call of the killed worker.
 func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) people.Carrier, ask func() *rig.Question) (q *rig.Question, back func()) {
 	e.T.Helper()
 	died, returns := make(chan struct{}), make(chan struct{})

@@ -24,7 +24,7 @@ func phonesShown(limit, engines int) func(*rig.Setup) {
 	}
 }
 
-// told reports whether a request is decided, or may be shown on phones.
+// The function told reports whether a request is decided, or may be shown on phones.
 func told(e *rig.Env, key string) bool {
 	next := e.Stored(key).Record.NextEvent
 	return next == nil || next.Kind == schemas.EventDeadline

@@ -92,8 +92,8 @@ func (s *speaker) hears(part string) {
 	require.Eventually(s.t, func() bool { return s.heard(part) }, time.Minute, rig.Tick, part)
 }
 
-// says speaks a text again and again until the client has said the text part, because the client ignores
-// words during and shortly after its own speech.
+// The method says speaks a text again and again until the client has said the text part, because the client
+// ignores words during and shortly after its own speech.
 func (s *speaker) says(text, part string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {

@@ -52,7 +52,6 @@ func asking(m *rig.Machine, session, id string) (hears func() schemas.Decision) 
 	}
 }
 
-// pairingCode starts nod pair and returns the code that it prints.
 func pairingCode(t *testing.T, pair *exec.Cmd, out *bytes.Buffer) string {
 	pipe, err := pair.StdoutPipe()
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func (c *chain) fill() {
 	require.Len(c.t, c.told.snapshot().Receipts, nearlyABlock)
 }
 
-// boot starts nod on a disk with the files in the directory work.
+// The method boot starts nod on a disk with the files in the directory work.
 func (c *chain) boot() {
 	c.disk = newDisk(c.t, c.work, c.random)
 	if c.mode == "group" {
@@ -78,7 +78,8 @@ func (c *chain) boot() {
 	c.up = startNod(c.t, c.disk.mount, "--sync", c.mode)
 }
 
-// load uses nod for up to two seconds. It adds to the parameter w everything that nod tells its clients.
+// The method load uses nod for up to two seconds. It adds to the parameter w everything that nod tells its
+// clients.
 func (c *chain) load(w *told) { c.run(w, func() {}) }
 
 // loadAndCut uses nod and cuts the power meanwhile.
@@ -107,14 +108,15 @@ func (c *chain) restore(keep float64) {
 	c.work = after
 }
 
-// restart starts nod on the files that survived the power cut, without a disk that can lose its power. It
-// returns their directory.
+// The method restart starts nod on the files that survived the power cut, without a disk that can lose its
+// power. It returns their directory.
 func (c *chain) restart() (dir string) {
 	c.up = startNod(c.t, c.work)
 	return c.work
 }
 
-// next stops the nod that restart has started. It then starts nod on a disk, for the next cut.
+// The method next stops the nod that the method restart has started. It then starts nod on a disk, for the
+// next cut.
 func (c *chain) next() {
 	kill(c.up)
 	if c.cuts++; c.cuts%chainLength == 0 {
@@ -137,8 +139,8 @@ func (c *chain) newestBlock(dir string) (newest int) {
 	return newest
 }
 
-// run lets eight clients use nod for up to two seconds. It calls the function end before the clients
-// stop.
+// The method run lets eight clients use nod for up to two seconds. It calls the function end before the
+// clients stop.
 func (c *chain) run(w *told, end func()) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 500*time.Millisecond+time.Duration(c.random.IntN(1500))*time.Millisecond)

@@ -239,14 +239,14 @@ func (d *disk) keepDir(path string) {
 	}
 }
 
-// cut cuts the power. All later syncs fail.
+// The method cut cuts the power. All later syncs fail.
 func (d *disk) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.off = true
 }
 
-// fail makes all later writes and syncs fail with the given errors.
+// The method fail makes all later writes and syncs fail with the given errors.
 func (d *disk) fail(f faults) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,7 +259,7 @@ func (d *disk) faultsNow() faults {
 	return d.failed
 }
 
-// hold makes all syncs wait until the returned function is called. The syncs then fail.
+// The method hold makes all syncs wait until the returned function is called. The syncs then fail.
 func (d *disk) hold() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -292,7 +292,7 @@ func (d *disk) unmount() {
 	}
 }
 
-// clean reports whether all data in the disk's block files is synced.
+// The method clean reports whether all data in the disk's block files is synced.
 func (d *disk) clean() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -372,7 +372,7 @@ func isDir(path string) bool {
 	return err == nil && s.IsDir()
 }
 
-// mix returns the synced data with some pages of newer data. The last page may be torn.
+// The method mix returns the synced data with some pages of newer data. The last page may be torn.
 func (d *disk) mix(synced, now []byte, keep float64) []byte {
 	if keep == 0 || bytes.Equal(synced, now) {
 		return synced

@@ -52,14 +52,14 @@ type told struct {
 
 func newTold() *told { return &told{facts: noFacts()} }
 
-// end makes the receiver ignore all later facts.
+// The method end makes the receiver ignore all later facts.
 func (w *told) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
 }
 
-// tell adds a fact to one of the maps of w, unless the method end was called.
+// The function tell adds a fact to one of the maps of w, unless the method end was called.
 func tell[V any](w *told, m func(*facts) map[string]V, key string, v V) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +68,7 @@ func tell[V any](w *told, m func(*facts) map[string]V, key string, v V) {
 	}
 }
 
-// change makes a change to nod. If the change fails, its fact stays unknown.
+// The function change makes a change to nod. If the change fails, its fact stays unknown.
 func change[V any](w *told, m func(*facts) map[string]V, key string, v V, f func() error) {
 	w.mu.Lock()
 	if !w.ended {
@@ -213,7 +213,7 @@ type client struct {
 	large   bool // true if the client's requests are so large that they fill block files within seconds
 }
 
-// work makes every kind of change that nod confirms, again and again until ctx ends.
+// The method work makes every kind of change that nod confirms, again and again until ctx ends.
 func (c *client) work(ctx context.Context, round string) {
 	for i := 0; ctx.Err() == nil; i++ {
 		id := fmt.Sprintf("%s-%d", round, i)

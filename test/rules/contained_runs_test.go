@@ -31,7 +31,7 @@ func runsAs(env *rig.Env, d schemas.Decision) string {
 	return in.Command
 }
 
-// starts asks nod whether a contained command may start, as nod exec does.
+// The function starts asks nod whether a contained command may start, as nod exec does.
 func starts(a *rig.Agent, r schemas.Request, words ...string) (schemas.Running, error) {
 	var out schemas.Running
 	err := a.Conn.CallInto(a.Ctx, schemas.RunSubject(a.Name, r.SessionID, r.PendingID), schemas.Run{

@@ -22,7 +22,7 @@ func file(tool, session, path string) schemas.Request {
 	return r
 }
 
-// manages sets a session's permissions, which makes it a managed session.
+// The function manages sets a session's permissions, which makes it a managed session.
 func manages(e *rig.Env, session string, set schemas.PermissionsChange) {
 	e.T.Helper()
 	_, err := e.Owner().ChangeSession(e.Ctx, schemas.SessionChange{SessionID: session, Permissions: &set})

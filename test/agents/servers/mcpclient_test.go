@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestMCPClientHearsNotices: the official client of MCP asks for log messages, and gets the notice that comes
-// while its call waits, before the call's result.
+// TestMCPClientHearsNotices: the official client of MCP asks for log messages, and gets a notice that comes
+// while a call waits. The client gets it before the result of the call.
 func TestMCPClientHearsNotices(t *testing.T) {
 	dir := os.Getenv(npm.OptIn)
 	if dir == "" {

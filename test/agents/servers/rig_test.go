@@ -46,7 +46,8 @@ func program(t *testing.T, agent npm.Agent) string {
 	return path
 }
 
-// started starts a process, waits until it prints a line that matches the pattern, and returns the match.
+// The function started starts a process, waits until it prints a line that matches the pattern, and returns
+// the match.
 func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	t.Helper()
 	out, err := c.StdoutPipe()
@@ -196,7 +197,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// responds serves the Responses API, which Codex uses.
+// The method responds serves the Responses API, which Codex uses.
 func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Input []struct {

@@ -69,8 +69,8 @@ func (p *Person) Does(op schemas.PresenceOp, session, client, kind string) schem
 	return lock
 }
 
-// Remembers allows a request with a grant for later calls in scope. The grant lasts for this number of
-// seconds; 0 means that it does not end by itself.
+// Remembers allows a request with a grant for later calls in the given scope. The grant lasts for this number
+// of seconds; 0 means that it does not end by itself.
 func (p *Person) Remembers(q *Question, scope schemas.Scope, seconds int) schemas.Decision {
 	p.T.Helper()
 	a := p.AnswerTo(q, "allow_once")

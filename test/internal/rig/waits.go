@@ -24,7 +24,7 @@ func (e *Env) Soon(what string, holds func() bool) {
 	e.Eventually(holds, Patience, 10*time.Millisecond, what)
 }
 
-// Passed waits until the broker's clock is past the time at.
+// Passed waits until the broker's clock is past the given time.
 func (e *Env) Passed(at time.Time) {
 	e.T.Helper()
 	ahead, err := e.Store.BrokerTime(e.Ctx)

@@ -19,9 +19,9 @@ type Wire struct {
 	mu     sync.Mutex
 	free   *sync.Cond
 	held   bool
-	marker []byte   // when the client has sent these bytes, the wire delays the server's messages
+	marker []byte   // the wire delays the server's messages when the client has sent these bytes
 	lost   [][]byte // the wire loses the client's messages whose subject contains one of these texts
-	once   bool     // the wire loses only the next such message
+	once   bool     // true if the wire loses only the next message whose subject contains such a text
 	heard  chan struct{}
 	conns  []net.Conn
 }
@@ -57,8 +57,8 @@ func (e *Env) Wire() *Wire {
 	return w
 }
 
-// carry copies bytes from one connection to another until one of the two closes. Before each write it calls
-// the function before, which may wait or change the bytes.
+// The function carry copies bytes from one connection to another until one of the two closes. Before each
+// write it calls the function before, which may wait or change the bytes.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()
@@ -162,8 +162,7 @@ func (w *Wire) Cut() {
 	w.Release()
 }
 
-// AskedAgain counts the Await messages that agents send after the call. The returned function returns the
-// count.
+// AskedAgain counts the Await messages that agents send from now on. The returned function returns the count.
 func (e *Env) AskedAgain() func() int64 {
 	e.T.Helper()
 	var n atomic.Int64
