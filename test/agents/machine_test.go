@@ -85,8 +85,8 @@ func (x *machine) says(c *exec.Cmd, want string) string {
 	}
 }
 
-// command returns a command of this machine without starting it. The command's HTTP proxy is the fake
-// model, which refuses requests to other hosts.
+// command returns a command of the machine without starting it. The command's HTTP proxy is the fake model,
+// which refuses requests to other hosts.
 func (x *machine) command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(program, args...)
 	c.Dir = x.project

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// The method gates reports to nod that a scheduled task with this name lacks a permission, so that nod has a
-// notice for the session.
+// The method gates reports to nod that a scheduled task with the given name lacks a permission, so that nod
+// has a notice for the session.
 func (x *machine) gates(session, name string) {
 	x.does("gate", "--session", session, "--name", name, "--id", name, "--permission", "@network")
 }

@@ -138,7 +138,8 @@ func (hostedRig) runs(x *machine, program string) *run {
 	return &run{agent: a, over: said(`"type":"result"`), asks: x.hook, alone: said(`"can_use_tool"`)}
 }
 
-// servedRig runs OpenCode or Kilo as a server, with nod beside it.
+// servedRig runs OpenCode or Kilo as a server, together with the nod command that answers the server's
+// permission requests.
 type servedRig struct{ kind hook.OpenCodeKind }
 
 func (r servedRig) installs(x *machine, _ string) {

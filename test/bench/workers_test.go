@@ -143,7 +143,7 @@ func BenchmarkWorkers(b *testing.B) {
 	}
 }
 
-// deliver returns the time in which this number of workers shows every request in every chat.
+// deliver returns the time in which the given number of workers shows every request in every chat.
 func deliver(b *testing.B, open func() *service, workers int) time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decidedAt returns the earliest time at which some party got the decision about the request of these events.
-// The result known is false if no party got the decision.
+// decidedAt returns the earliest time at which some party got the decision about the request of the given
+// events. The result known is false if no party got the decision.
 func decidedAt(events []*event) (at time.Duration, known bool) {
 	at = never
 	for _, ev := range events {

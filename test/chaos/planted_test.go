@@ -27,9 +27,9 @@ func newScene() *scene {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// The method does adds an event about the request with this id and group. The parameter from is the second at
-// which the event begins, and the parameter to is the second at which it ends. If to is 0, the event has no
-// end.
+// The method does adds an event about the request with the given id and group. The parameter from is the
+// second at which the event begins, and the parameter to is the second at which it ends. If to is 0, the
+// event has no end.
 func (s *scene) does(what op, who, id, group string, from, to float64, change ...func(*event)) *event {
 	ev := &event{Op: what, Story: "planted-1", Session: "S", ID: id, Who: who, Group: group, Call: seconds(from), Return: seconds(to)}
 	if to == 0 {
@@ -69,8 +69,8 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// The method keeps stores the record of the request with this id. The parameter d is the record's decision,
-// or nil. The parameter others has the ids of other calls that wait for the decision.
+// The method keeps stores the record of the request with the given id. The parameter d is the record's
+// decision, or nil. The parameter others has the ids of other calls that wait for the decision.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}
@@ -81,7 +81,7 @@ func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 		}
 		raw["waiters"] = calls
 	}
-	text, _ := json.Marshal(raw) // Marshal cannot fail for these values
+	text, _ := json.Marshal(raw) // Marshal cannot fail, because JSON can encode these values
 	s.Stored.keep("S."+id, rec, string(text))
 	s.Stored.Pending["S."+id] = d == nil
 }

@@ -73,7 +73,7 @@ func (p *process) start(ctx context.Context) error {
 }
 
 // The function says returns a function for the field ready. The function waits for the first line of output,
-// and fails if the line does not contain these words.
+// and fails if the line does not contain the given words.
 func says(words string) func(context.Context, <-chan string) error {
 	return func(ctx context.Context, first <-chan string) error {
 		select {
@@ -121,7 +121,6 @@ func (p *process) stop() error {
 func (p *process) pause() error  { p.paused = true; return p.signal(syscall.SIGSTOP) }
 func (p *process) resume() error { p.paused = false; return p.signal(syscall.SIGCONT) }
 
-// running reports whether the process has not ended yet.
 func (p *process) running() bool {
 	select {
 	case <-p.ended:

@@ -39,7 +39,7 @@ type wire struct {
 	once  sync.Once
 }
 
-// backoff returns how long a connection stays silent after a cut of this duration. TCP retransmits after
+// backoff returns how long a connection stays silent after a cut of the given duration. TCP retransmits after
 // 200 ms and then doubles each wait, so the silence may be as long as the cut.
 func backoff(cut time.Duration) time.Duration {
 	const first = 200 * time.Millisecond

@@ -30,7 +30,7 @@ type place interface {
 	urls(client string) string
 	keys() *roles.Keys
 	telegram() *telegramtest.Server
-	// command returns a nod command that connects as this kind of client, with this key.
+	// command returns a nod command that connects as the given kind of client, with the given key.
 	command(client, key string, args ...string) *exec.Cmd
 	processes() []*process
 	close() error

@@ -107,7 +107,7 @@ func (a *asked) allowed() bool {
 	}
 }
 
-// The method answers makes an approver answer a request, even if nod has not shown the request to this
+// The method answers makes an approver answer a request, even if nod has not shown the request to the
 // approver.
 func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group string) (schemas.Decision, error) {
 	a.From = schemas.From{UserID: p.userID}

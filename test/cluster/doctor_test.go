@@ -121,8 +121,8 @@ func (c *cluster) reloads(n int, config []byte) {
 	require.NoError(c.t, c.servers[n].Process.Signal(syscall.SIGHUP))
 }
 
-// The method examines repeats nod doctor --cluster until its output contains these texts. The command must
-// succeed if healthy is true, and fail otherwise.
+// The method examines repeats nod doctor --cluster until its output contains the given texts. The command
+// must succeed if healthy is true, and fail otherwise.
 func (c *cluster) examines(healthy bool, texts ...string) {
 	c.t.Helper()
 	var out string

@@ -187,7 +187,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	require.NotZero(t, times)
 }
 
-// The method storm sends the request with the number i and this timeout. Near its deadline, one approver
+// The method storm sends the request with the number i and the given timeout. Near its deadline, one approver
 // allows the request and another approver denies it. If i is even, the agent also withdraws it. storm returns
 // the outcome, or an error if a party got another decision than the stored one.
 func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, timeout, ahead time.Duration) (schemas.Outcome, error) {

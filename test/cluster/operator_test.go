@@ -135,7 +135,7 @@ func TestNodOnServersInOperatorMode(t *testing.T) {
 }
 
 // verifiesTheLog starts an engine, which signs a checkpoint at its start. It then verifies the log, and
-// requires that this number of keys has signed the checkpoints.
+// requires that the given number of keys has signed the checkpoints.
 func (c *cluster) verifiesTheLog(keys int) {
 	c.t.Helper()
 	_, up := c.engine(1)

@@ -63,7 +63,7 @@ func configure(t *testing.T, servers int, more ...roles.ID) *cluster {
 	return configureKeys(t, servers, ".nk", more...)
 }
 
-// configureKeys is like configure, for key files with this suffix. The suffix .creds means servers in
+// configureKeys is like configure, for key files with the given suffix. The suffix .creds means servers in
 // operator mode.
 func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *cluster {
 	server, err := natsServer()

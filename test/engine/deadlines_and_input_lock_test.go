@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// timeouts returns the settings rig.Everybody with these timeouts, in seconds.
+// timeouts returns the settings rig.Everybody with the given timeouts, in seconds.
 func timeouts(connected, disconnected, voice int) string {
 	var s map[string]any
 	_ = json.Unmarshal([]byte(rig.Everybody), &s) // Unmarshal cannot fail, because the text is a constant

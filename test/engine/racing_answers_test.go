@@ -60,8 +60,8 @@ func race(env *rig.Env, q *rig.Question) []told {
 	return heard
 }
 
-// oneOutcome requires that every party got the stored decision. A party that asked for this outcome gets the
-// decision as a success, and any other party gets it in a refusal.
+// oneOutcome requires that every party got the stored decision. A party that asked for the outcome of this
+// decision gets the decision as a success, and any other party gets it in a refusal.
 func oneOutcome(stored *schemas.Decision, heard []told) error {
 	for _, h := range heard {
 		var refused *schemas.Error

@@ -126,7 +126,7 @@ func TestABackupUnderLoadHasAllThatWasToldBefore(t *testing.T) {
 				}
 				id := fmt.Sprintf("w%d-%d", worker, n)
 				r := rig.Deploy("S", id)
-				r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 20_000)) // fills block files
+				r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 20_000)) // so that the records fill block files
 				q := ada.Asks(r)
 				d := ann.Allows(q)
 				mu.Lock()

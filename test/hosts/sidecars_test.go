@@ -63,7 +63,7 @@ func newOpenCode(t *testing.T) *openCode {
 	return o
 }
 
-// followedBy starts nod opencode for this server, and waits until nod opencode receives the server's events.
+// followedBy starts nod opencode for the server, and waits until nod opencode receives the server's events.
 func (o *openCode) followedBy(m *rig.Machine, args ...string) *exec.Cmd {
 	follow := m.Command(append([]string{"opencode", "--url", o.url}, args...)...)
 	out, err := follow.StdoutPipe()

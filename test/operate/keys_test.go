@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// keyOf copies the key with this id to a file that no nod command removes.
+// keyOf copies the key with the given id to a file that no nod command removes.
 func keyOf(m *rig.Machine, id roles.ID) (file string) {
 	m.T.Helper()
 	seed, err := os.ReadFile(filepath.Join(m.Dir, "keys", id.String()+".nk"))

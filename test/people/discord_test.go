@@ -58,8 +58,8 @@ func (w *discordWorld) questions() (all []discordtest.Message) {
 	return all
 }
 
-// button waits for the n-th message with a button of this label. It returns the message and the button's
-// custom_id.
+// button waits for the n-th message with a button with the given label. It returns the message and the
+// button's custom_id.
 func (w *discordWorld) button(n int, label string) (message, customID string) {
 	w.T.Helper()
 	require.Eventually(w.T, func() bool {

@@ -97,7 +97,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 	}
 }
 
-// The method storm sends this number of requests, and returns a function that waits for their decisions.
+// The method storm sends the given number of requests, and returns a function that waits for their decisions.
 func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]schemas.Decision) {
 	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.AgentID("local"), rig.Quiet())
 	require.NoError(p.T, err)

@@ -24,8 +24,8 @@ func (p *phone) runs(id, command string) *waiting {
 	return w
 }
 
-// The method steps presses the button with this label under a question, and waits until the question has a
-// button with the next label.
+// The method steps presses the button with the given label under a question, and waits until the question has
+// a button with the next label.
 func (p *phone) steps(id, label, next string) {
 	p.press(p.question(id), label)
 	require.Eventually(p.T, func() bool {

@@ -60,8 +60,8 @@ func (w *slackWorld) questions() (all []slacktest.Message) {
 	return all
 }
 
-// button waits for the n-th message with a button of this label. It returns the message and the button's
-// value.
+// button waits for the n-th message with a button with the given label. It returns the message and the
+// button's value.
 func (w *slackWorld) button(n int, label string) (ts, value string) {
 	w.T.Helper()
 	require.Eventually(w.T, func() bool {

@@ -333,7 +333,7 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("It had already ended (revoked by Ann).")
 }
 
-// The method change replaces the setting with this name, whose value is 0 in settings.json, by the given
+// The method change replaces the setting with the given name, whose value is 0 in settings.json, by the given
 // text.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.Dir, "settings.json")

@@ -15,8 +15,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// workerProcess starts a worker of a channel as a separate process, with this variable in its environment.
-// The returned function kills the process with SIGKILL, and requires that it has printed no secret.
+// workerProcess starts a worker of a channel as a separate process, with the given variable in its
+// environment. The returned function kills the process with SIGKILL, and requires that it has printed no
+// secret.
 func workerProcess(m *rig.Machine, channel, variable string) (kill func()) {
 	c := m.Command("connector", channel)
 	c.Env = append(c.Env, variable)

@@ -34,7 +34,7 @@ func loggedIn(env *rig.Env, subject string, ago time.Duration, groups ...string)
 	return shownAs(env, "Cleo", subject, ago, groups...)
 }
 
-// shownAs is like loggedIn, for a person with this display name.
+// shownAs is like loggedIn, for a person with the given display name.
 func shownAs(env *rig.Env, name, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
 	p := env.Person("web", issuer+"|"+subject)
 	return func(q *rig.Question) error {

@@ -73,5 +73,5 @@ func prepare() {
 	// A nod in a test has little memory in use, so Go would collect garbage often.
 	const percent = 400
 	debug.SetGCPercent(percent)
-	_ = os.Setenv("GOGC", fmt.Sprint(percent)) // for the processes that the tests start; Setenv cannot fail for this name
+	_ = os.Setenv("GOGC", fmt.Sprint(percent)) // the variable is for the processes that the tests start; Setenv cannot fail for this name
 }

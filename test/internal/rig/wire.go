@@ -20,7 +20,7 @@ type Wire struct {
 	free   *sync.Cond
 	held   bool
 	marker []byte   // the wire delays the server's messages when the client has sent these bytes
-	lost   [][]byte // the wire loses the client's messages whose subject contains one of these texts
+	lost   [][]byte // the wire loses the client's messages whose subject contains one of the texts in this field
 	once   bool     // true if the wire loses only the next message whose subject contains such a text
 	heard  chan struct{}
 	conns  []net.Conn
