@@ -60,8 +60,8 @@ func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	return r
 }
 
-// editsAgain runs c, which is nod acp --turns with an agent. It sends a prompt, allows the agent's
-// request, and replies to the question at the end of the turn. It requires that the model gets the
+// editsAgain runs the command c, which starts nod acp --turns with an agent. It sends a prompt, allows the
+// agent's request, and replies to the question at the end of the turn. It requires that the model gets the
 // reply, and that the end of the next turn is a question too.
 func (x *machine) editsAgain(c *exec.Cmd, method string) {
 	in, err := c.StdinPipe()

@@ -26,8 +26,8 @@ const openCodeSettings = `{
 // begins with the program's name, which the list leaves out.
 var openCodeOff = []string{"_DISABLE_MODELS_FETCH=1", "_DISABLE_AUTOUPDATE=1", "_DISABLE_LSP_DOWNLOAD=1", "_DISABLE_DEFAULT_PLUGINS=1"}
 
-// openCode returns a command of nod acp with OpenCode. OpenCode uses the fake model and the settings of
-// nod install.
+// openCode returns a command of nod acp with OpenCode. OpenCode uses the fake model and the settings that nod
+// install writes.
 func (x *machine) openCode(program string, flags ...string) *exec.Cmd {
 	settings := filepath.Join(x.project, "opencode.json")
 	require.NoError(x.t, os.WriteFile(settings, fmt.Appendf(nil, openCodeSettings, x.model.URL+"/v1"), 0o600))
@@ -39,8 +39,8 @@ func (x *machine) openCode(program string, flags ...string) *exec.Cmd {
 	return c
 }
 
-// With the settings of nod install, OpenCode asks its editor for permission, and nod acp answers instead
-// of the editor. After a denial OpenCode ends the turn, so the model gets no result.
+// With the settings that nod install writes, OpenCode asks its editor for permission, and nod acp answers
+// instead of the editor. After a denial OpenCode ends the turn, so the model gets no result.
 func TestOpenCodeByACP(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		for answer := range answers {

@@ -84,8 +84,8 @@ func askedLast(a *rig.Agent, session string) {
 	})
 }
 
-// If another engine has just stored the activity of another session of the agent, an engine stores
-// the next activity of this session at once.
+// An engine stores the activity of a session at once if another engine has just stored the activity of
+// another session of the same agent.
 func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -96,12 +96,12 @@ func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
 	_, err := env.Store.Presence.Put(env.Ctx, "active.ada.other", other, 0, time.Hour)
 	env.NoError(err)
-	again := time.After(rig.Patience / 2) // without the other session, the engine stores the activity much later
+	again := time.After(rig.Patience / 2) // without the activity of the other session, the engine would store this activity much later
 	for !noted(ada)["front"].After(first) {
 		select {
 		case <-again:
 			env.FailNow("the session's activity is not stored again")
-		case <-time.After(rig.Tick): // the watch may report the other session's activity late
+		case <-time.After(rig.Tick): // the watch may be late to report the activity of the other session
 			ada.Gets(rig.Lookup("front", ""))
 		}
 	}
@@ -123,7 +123,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	ada.Asks(by("ada", rig.Permission("bg", "1", "r", "@network"))).Drop()
 	env.Equal("front", env.Stored("bg.1").Record.Foreground)
 
-	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // a session without a user may belong to another user
+	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // a session whose user nod does not know may belong to another user
 	ada.Gets(by("zoe", rig.Lookup("front", "")))
 	s, err := ada.Holds("front")
 	env.NoError(err)
@@ -134,7 +134,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	env.Empty(s.User, "another agent cannot name its user")
 }
 
-// If an agent never names a user, all its sessions count as sessions of one user.
+// If an agent never names a user, all the agent's sessions count as sessions of one user.
 func TestSessionsWithoutUsersShareTheirForeground(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -23,9 +23,9 @@ func timeouts(connected, disconnected, voice int) string {
 	return string(data)
 }
 
-// The timeout of a request depends on its kind, its session and the session's input lock at the time of
-// sending. Each case runs with the default settings, with timeouts in the settings, and with the environment
-// variable.
+// The timeout of a request depends on the request's kind, on its session, and on whether a client has the
+// session's input lock when the request is sent. Each case runs with the default settings, with timeouts in
+// the settings, and with NOD_PERMISSION_TIMEOUT.
 func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {

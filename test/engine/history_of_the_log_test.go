@@ -58,8 +58,8 @@ func loggedLines(all []schemas.LoggedRequest) []string {
 }
 
 // The log lists the requests whose records are gone, newest first, on pages of any length. A row contains the
-// request and the decision if the log has them, and the aftermath. Requests that were decided at once, and
-// requests that still have a record, are not listed.
+// request and the decision if the log has them, and the aftermath, which is what became of the call. Requests
+// that were decided at once, and requests that still have a record, are not listed.
 func TestTheHistoryGoesOnInTheLog(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -58,7 +58,8 @@ func TestNoDecisionIsHiddenByAnIDThatIsUsedAgain(t *testing.T) {
 	}
 }
 
-// If two decisions have the same id, the history shows an aftermath only at the newer one.
+// If two decisions have the same id, the history shows an aftermath, which is what became of the call, only
+// at the newer decision.
 func TestTheEndOfACallIsToldOfItsOwnDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -79,8 +79,8 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 	env.Positive(marked[""], "the grant and the freeze")
 }
 
-// A question may be decided before any engine handles its first version. The log then has the question with
-// its payload, and its decision, each once. This also holds for a repeated delivery and for joined calls.
+// A question may be decided before any engine has logged it. The log then has the question with its payload,
+// and its decision, each once. This also holds for a repeated delivery and for joined calls.
 func TestAQuestionThatIsDecidedAtOnceIsLogged(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -80,7 +80,7 @@ func TestAKilledServersQuestionIsWithdrawn(t *testing.T) {
 	}
 }
 
-// An agent starts nod mcp again after it was killed, and makes the identical call again. If the question is
+// After nod mcp was killed, an agent starts it again, and makes the identical call again. If the question is
 // still pending, the call waits for it. If the question was withdrawn, a person is asked anew.
 func TestAnAgentThatStartsAgainWaitsForItsQuestion(t *testing.T) {
 	t.Parallel()

@@ -282,7 +282,8 @@ func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	env.Equal(schemas.Denied, env.Agent("ada").Gets(rig.Lookup("S", "2")).Outcome)
 }
 
-// If nod refuses a change of approvers because of a freeze, nod approvers restores the file settings.json.
+// If nod refuses a change of approvers because of a freeze, the command nod approvers restores the file
+// settings.json.
 func TestARefusedChangeOfApproversIsUndone(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

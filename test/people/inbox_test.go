@@ -212,8 +212,8 @@ func read(p *rig.Pane) (rows []string) {
 	}
 }
 
-// payload returns the request's command, joined from the rows between the headline, which has no mark, and
-// the line with the agent. A row is a line of the command, or a part of a broken line.
+// payload returns the request's command. It joins the rows between the headline, which has no mark, and the
+// line with the agent. A row is a line of the command, or a part of a broken line.
 func payload(rows []string) string {
 	var b strings.Builder
 	for _, row := range rows {

@@ -17,7 +17,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// outgoing makes the connector tg, for which the rig has a key, an outgoing channel.
+// outgoing sets up nod with Ann as its approver and with tg as an outgoing channel. The rig has a key for the
+// connector tg.
 func outgoing(people string) func(*rig.Setup) {
 	return func(s *rig.Setup) {
 		s.Settings = `{"approvers": {"people": [{"name": "Ann", "identities": [` + people + `]}]}, "permissions": {"open_prompts": 0, "join_identical": false}}`

@@ -106,7 +106,7 @@ const patience = 30 * time.Second
 // lost compares the facts with the state of the nod in the directory dir. It describes each difference.
 func (f facts) lost(t *testing.T, dir string) (lost []string) { return f.lostAfter(t, dir, patience) }
 
-// lostAfter is lost for a nod that has the given time to write its log.
+// lostAfter is like the method lost, for a nod that has the given time to write its log.
 func (f facts) lostAfter(t *testing.T, dir string, patience time.Duration) (lost []string) {
 	t.Helper()
 	conn, desk := join(t, dir, roles.ID{Role: roles.OwnerStore}), join(t, dir, roles.ConnectorID("terminal"))
