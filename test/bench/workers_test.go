@@ -242,8 +242,8 @@ func (n narrow) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error
 	return ref, err
 }
 
-// revising is a narrow carrier of a channel that can edit messages. A prompt counts as shown when it has
-// its buttons.
+// revising is a carrier of the type narrow, for a channel that can edit messages. A prompt counts as shown
+// when it has its buttons.
 type revising struct{ narrow }
 
 // narrowed returns n as a people.Reviser if n's carrier is a people.Reviser.

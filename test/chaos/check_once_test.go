@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The function runs returns the decisions by which agents learnt that a call is allowed, by the keys of the
-// calls.
+// The function runs returns the decisions by which agents learnt that a call is allowed. The keys are those
+// of the calls.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {

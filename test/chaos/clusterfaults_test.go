@@ -208,7 +208,6 @@ func (c *cluster) fullDisks() []fault {
 	}}}
 }
 
-// fill writes a file until the disk is full.
 func fill(path string) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -87,7 +87,7 @@ func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)
 	}}
 }
 
-// During these calls to Telegram, a fault kills the calling worker.
+// These are calls to Telegram. While a worker makes such a call, a fault kills the worker.
 var (
 	// messageTaken is a call that Telegram executes, but whose reply no worker gets.
 	messageTaken = telegramtest.Fault{Method: "sendMessage", Done: true}

@@ -191,7 +191,6 @@ func about(r *schemas.Request) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == r.SessionID && p.PendingID == r.PendingID }
 }
 
-// grouped returns a filter for the prompts of one group.
 func (s *story) grouped(group string) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == s.session && s.groupOf(p.Key()) == group }
 }

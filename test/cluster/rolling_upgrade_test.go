@@ -98,7 +98,7 @@ func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string
 	return err
 }
 
-// saysSoon is like says, but gives up after 20 s.
+// saysSoon is like the method says, but gives up after 20 s.
 func (r *rolling) saysSoon(open *bus.OpenRequest, option string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
 	defer cancel()

@@ -28,7 +28,6 @@ func clientPrograms() []clientProgram {
 	}
 }
 
-// app is one run of a client's program.
 type app struct {
 	cmd      *exec.Cmd
 	out, err bytes.Buffer

@@ -41,7 +41,6 @@ func newHouse(t *testing.T, others, connectors string) *house {
 	return h
 }
 
-// speaker is a process that runs nod voice.
 type speaker struct {
 	t   *testing.T
 	cmd *exec.Cmd
