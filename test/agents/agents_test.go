@@ -9,7 +9,7 @@
 // agent, and refuses all traffic to other hosts. The test answers requests by nod commands. It checks the
 // file that the tool call creates, and the result that the model gets.
 //
-// These tests do not cover Codex's event PermissionRequest, which codex exec never raises, and Codex's tool
+// These tests cover neither Codex's event PermissionRequest, which codex exec never raises, nor Codex's tool
 // request_user_input, which nod leaves to Codex. The table in docs/testing.md lists the covered cases.
 package agents_test
 

@@ -29,7 +29,7 @@ type scene struct {
 
 // Each way of connecting an agent runs every case with the real agent, and its row in docs/agents.md must
 // have the results. A result is "yes", "no: WHY", or "not carried" if the way cannot do the case. The files
-// of the agent's tool calls show which calls ran. If a call runs that must not run, the test fails,
+// that the agent's tool calls create show which calls ran. If a call runs that must not run, the test fails,
 // whatever the page says.
 func TestMatrix(t *testing.T) {
 	for _, w := range ways() {

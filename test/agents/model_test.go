@@ -20,10 +20,10 @@ type call struct {
 	input map[string]any
 }
 
-// model is a fake language model with the APIs of three providers. If an agent offers the tool of the first
-// call, the model makes all its calls in one answer. It stores the results of its calls and, when it has them
-// all, makes the calls of its field then or, if there are none, ends the turn. The model is also the agent's
-// HTTP proxy, which refuses all traffic.
+// model is a fake language model with the APIs of three providers. If the agent's request offers the tool of
+// the first call, the model makes all its calls in one answer. It stores their results. When it has all
+// results, it makes the calls of its field then or, if there are none, ends the turn. The model is also the
+// agent's HTTP proxy, which refuses all traffic.
 type model struct {
 	URL   string
 	t     *testing.T

@@ -23,9 +23,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The test kills nod with kill -9 at a random moment of a request and its allow, and starts nod again. A
-// repeated request must be pending with the deadline of its printed receipt, or have exactly one decision.
-// nod must not lose a receipt or a decision that a command has printed.
+// The test kills nod with kill -9 at a random moment while a request is sent and allowed, and starts nod
+// again. A repeated request must be pending with the deadline of its printed receipt, or have exactly one
+// decision. nod must not lose a receipt or a decision that a command has printed.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2

@@ -120,8 +120,8 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 }
 
 // A worker is killed with SIGKILL before or after WhatsApp takes the question. The next worker shows the
-// question again. An answer to any of its messages counts, but only once. A tap after the decision gets
-// the outcome as reply.
+// question again. An answer to any message about the question counts, but only once. A tap after the decision
+// gets the outcome as reply.
 func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 	t.Parallel()
 	rig.OnlyLong(t, "TestNoLiveButtonOutlivesAKilledWorker kills one of Telegram")
