@@ -26,7 +26,7 @@ const otherPlugin = `export default {
 // openClawAsksNod configures OpenClaw for the fake model, and installs nod's plugin.
 func (x *machine) openClawAsksNod() { x.openClawHas("{}") }
 
-// openClawHas is like openClawAsksNod, and also sets the member plugins of OpenClaw's settings.
+// openClawHas is like openClawAsksNod, and also sets the member "plugins" of OpenClaw's settings.
 func (x *machine) openClawHas(plugins string) {
 	settings := filepath.Join(x.home, ".openclaw", "openclaw.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))

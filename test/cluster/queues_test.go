@@ -74,7 +74,7 @@ func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key st
 	require.NoError(t, err)
 }
 
-// store connects to the server at url and opens the stores, with three replicas.
+// store connects to the server with the given URL and opens the stores, with three replicas.
 func (c *cluster) store(ctx context.Context, url string) *bus.Store {
 	store, err := bus.OpenStore(ctx, c.connect(ctx, url, roles.ID{Role: roles.EngineStore}), 3)
 	require.NoError(c.t, err)
@@ -88,7 +88,7 @@ func (c *cluster) connect(ctx context.Context, url string, id roles.ID) *bus.Con
 	return conn
 }
 
-// consumer waits until a consumer has a leader, and returns its state. It uses the server at url.
+// consumer waits until a consumer has a leader, and returns its state. It asks the server with the given URL.
 func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (info *jetstream.ConsumerInfo) {
 	js, done := c.jetStream(url)
 	defer done()
@@ -103,7 +103,7 @@ func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (i
 	return info
 }
 
-// The method leads returns the index in c.servers of the server that leads this consumer.
+// The method leads returns the index in c.servers of the server that leads the given consumer.
 func (c *cluster) leads(ctx context.Context, url, stream, consumer string) int {
 	return int(c.consumer(ctx, url, stream, consumer).Cluster.Leader[1] - '0')
 }

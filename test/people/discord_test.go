@@ -58,7 +58,7 @@ func (w *discordWorld) questions() (all []discordtest.Message) {
 	return all
 }
 
-// button waits for the n-th message with a button with the given label. It returns the message and the
+// button waits for the n-th message that has a button with the given label. It returns the message and the
 // button's custom_id.
 func (w *discordWorld) button(n int, label string) (message, customID string) {
 	w.T.Helper()

@@ -60,7 +60,7 @@ func (w *slackWorld) questions() (all []slacktest.Message) {
 	return all
 }
 
-// button waits for the n-th message with a button with the given label. It returns the message and the
+// button waits for the n-th message that has a button with the given label. It returns the message and the
 // button's value.
 func (w *slackWorld) button(n int, label string) (ts, value string) {
 	w.T.Helper()

@@ -321,7 +321,7 @@ func (c *client) changeSettings(ctx context.Context) {
 	}
 }
 
-// settingsWith returns settings with the approver user. Their rules allow Lookup and one more tool.
+// settingsWith returns settings with the given user as approver. Their rules allow Lookup and one more tool.
 func settingsWith(user, tool string) []byte {
 	return fmt.Appendf(nil, `{"permissions":{"allow":["Lookup",%q],"join_identical":false,"remember_denials_seconds":0},
 		"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":%q}]}]}}`, tool, user)
