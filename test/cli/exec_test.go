@@ -98,8 +98,8 @@ func TestASessionsPermissionsAreSetAndShown(t *testing.T) {
 	require.True(t, s.Background)
 }
 
-// held starts nod and sets the permissions of session s. The session's working directory is work. It may also
-// read others/in, write others/out and use the network.
+// The function held starts nod and sets the permissions of session s. The session's working directory is
+// work. The session may also read others/in, write others/out and use the network.
 func held(t *testing.T) (m *rig.Machine, work, others string) {
 	m = rig.NewMachine(t)
 	m.StartNod()
@@ -113,7 +113,8 @@ func held(t *testing.T) (m *rig.Machine, work, others string) {
 	return m, work, others
 }
 
-// inside returns a command that runs nod exec for session s in dir. The command is not started yet.
+// The function inside returns a command that runs nod exec for session s in dir. The command is not started
+// yet.
 func inside(m *rig.Machine, dir string, args ...string) *exec.Cmd {
 	c := m.Command(append([]string{"exec", "--session", "s"}, args...)...)
 	c.Dir = dir

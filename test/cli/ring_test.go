@@ -14,7 +14,7 @@ import (
 )
 
 // nod up rings its terminal once for each new request, by the bell and by two notifications. An outcome does
-// not ring. The flag --no-notify turns all of it off.
+// not ring. The flag --no-notify turns the bell and the notifications off.
 func TestNodUpRingsItsTerminal(t *testing.T) {
 	t.Parallel()
 	for flag, rings := range map[string]int{"": 1, " --no-notify": 0} {

@@ -101,8 +101,8 @@ func TestSetupGoesOnAfterAnError(t *testing.T) {
 	p.Equal("{}", string(kept))
 }
 
-// On a fresh machine, nod setup writes settings.json and the service, and asks its test question as soon as
-// nod runs. In this test the service does not start nod, because the PATH has no systemctl.
+// On a fresh machine, nod setup writes settings.json and the file of the service, and asks its test question
+// as soon as nod runs. In this test the service does not start nod, because the PATH has no systemctl.
 func TestSetupBeforeNodRuns(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

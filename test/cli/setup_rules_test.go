@@ -22,8 +22,8 @@ type setupPane struct {
 	home, project string
 }
 
-// newSetupPane starts nod setup without the service, while nod runs. The string env has further variables for
-// nod setup, and past is a transcript of a past session.
+// newSetupPane starts nod setup without the service, while nod runs. The string env has further environment
+// variables for nod setup, and the string past is a transcript of a past session.
 func newSetupPane(t *testing.T, width, height int, env, before, past string) *setupPane {
 	m := rig.NewMachine(t)
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), rig.Apart(before), 0o600))
@@ -46,7 +46,8 @@ func startSetup(t *testing.T, m *rig.Machine, width, height int, env, past, flag
 	return p
 }
 
-// answers types a line in reply to each question. The pairs are a text of the question and the line.
+// The method answers types a line in reply to each question. Each pair is a part of the question's text and
+// the line to type.
 func (p *setupPane) answers(pairs ...string) {
 	for n := 0; n < len(pairs); n += 2 {
 		p.Shows(pairs[n])
@@ -57,7 +58,6 @@ func (p *setupPane) answers(pairs ...string) {
 	}
 }
 
-// unchanged requires that nod setup has written nothing.
 func (p *setupPane) unchanged(before string) {
 	p.NoFileExists(filepath.Join(p.home, ".claude", "settings.json"))
 	p.NoDirExists(filepath.Join(p.home, ".copilot"))
@@ -89,9 +89,9 @@ func TestSetupAsksLineByLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		before       string
 		agent        string
-		preset, rule string // the person's answers
+		preset, rule string // the preset and the rule that the person chooses
 		agrees       string
-		want         string // the preset in force afterwards
+		want         string // the preset that must be in force afterwards
 		allow        string // the rule for the project's runner, or "" if there must be none
 	}{
 		"a preset and its rules":     {`{}`, "1", "3", "all", "y", "project", "Bash(go test:*) in "},

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The script .ci/run names the tests that go test ./... leaves out or shortens. A test whose name is
-// missing there would run nowhere in its long form.
+// The script .ci/run names the tests that go test ./... leaves out or shortens. If the script missed a test,
+// the long form of the test would run nowhere.
 func TestTheLongTestsRunInCI(t *testing.T) {
-	onDemand := "test/cluster TestTenRollingRestartsOfMixedVersions" // docs/testing.md
+	onDemand := "test/cluster TestTenRollingRestartsOfMixedVersions" // docs/testing.md names the command for this test
 	script, err := os.ReadFile("../../.ci/run")
 	require.NoError(t, err)
 	names := map[string]bool{}
@@ -75,7 +75,8 @@ func longTests(t *testing.T) map[string]bool {
 	return long
 }
 
-// usesOf returns, for each function of a file, the names in it. The flag has the name "-long".
+// usesOf returns, for each function of a file, the names that the function uses. A use of the flag -long has
+// the name "-long".
 func usesOf(file *ast.File) map[string]map[string]bool {
 	uses := map[string]map[string]bool{}
 	for _, d := range file.Decls {

@@ -145,7 +145,7 @@ func TestARequestWithoutAnApproverIsUndeliverable(t *testing.T) {
 	env.Apply(`{}`)
 	ada.Refused(rig.Deploy("S", "1"), schemas.CodeUndeliverable)
 
-	// The only route is a carrier, and no worker runs it.
+	// the request can go only to a carrier, and the carrier has no worker
 	env.Apply(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "1"}]}]}}`)
 	env.Contains(ada.Refused(rig.Deploy("S", "1"), schemas.CodeUndeliverable).Message, "nod connector")
 	env.NothingStored()

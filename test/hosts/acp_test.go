@@ -39,8 +39,8 @@ func acpHeard(option string) string {
 // acpRun is a nod acp process that runs acpAgent. The test acts as the editor.
 type acpRun struct {
 	cmd    *exec.Cmd
-	editor io.WriteCloser // the output of the editor, which nod acp reads
-	heard  *bufio.Reader  // the input of the editor, which nod acp writes
+	editor io.WriteCloser // what the editor writes, and nod acp reads
+	heard  *bufio.Reader  // what nod acp writes, and the editor reads
 	stderr *bufio.Reader
 }
 
@@ -61,17 +61,18 @@ func pipes(t *testing.T, cmd *exec.Cmd) (stdin io.WriteCloser, stdout, stderr *b
 	errs, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // fails if the process has ended
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // Kill fails if the process has ended
 	return stdin, bufio.NewReader(out), bufio.NewReader(errs)
 }
 
-// ends waits until nod acp has ended. It returns the unread rest of stdout, all of stderr, and the exit code.
+// The method ends waits until nod acp has ended. It returns the unread rest of stdout, all of stderr, and the
+// exit code.
 func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	errs, err := io.ReadAll(a.stderr)
 	require.NoError(t, err)
 	out, err := io.ReadAll(a.heard)
 	require.NoError(t, err)
-	_ = a.cmd.Wait() // the error contains only the exit code, which ends returns
+	_ = a.cmd.Wait() // Wait's error contains only the exit code, which the method ends returns
 	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
 }
 
@@ -109,7 +110,7 @@ func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
 	require.NoError(t, err)
 	id := m.Pending("acp-turn")
 	require.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait() // fails, because the process was killed
+	_ = cmd.Wait() // Wait fails, because the process was killed
 	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
 }
 
@@ -121,7 +122,7 @@ func TestAKilledSidecarsRequestIsWithdrawn(t *testing.T) {
 	a := acp(m, "acp-killed")
 	id := m.Pending("acp-killed")
 	require.NoError(t, a.cmd.Process.Kill())
-	_ = a.cmd.Wait() // fails, because the process was killed
+	_ = a.cmd.Wait() // Wait fails, because the process was killed
 	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
 }
 
@@ -217,7 +218,7 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, write.Close())
 			id := m.Pending(session)
-			cmd.Stdout = read // the function stop closes this end of the pipe, as an editor does when it ends
+			cmd.Stdout = read // the function stop closes the test's end of the pipe, as an editor does when it ends
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
 			_ = cmd.Wait() // Wait fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())

@@ -173,7 +173,7 @@ func turnHook(m *rig.Machine, t *testing.T, session, entry string) (c *exec.Cmd,
 	c.Stdin = strings.NewReader(`{"session_id":"` + session + `","cwd":"/","hook_event_name":"Stop","last_assistant_message":"All **done**."}`)
 	c.Stdout = out
 	require.NoError(t, c.Start())
-	t.Cleanup(func() { _ = c.Process.Kill() }) // fails if the hook has ended
+	t.Cleanup(func() { _ = c.Process.Kill() }) // Kill fails if the hook has ended
 	return c, out
 }
 
@@ -238,7 +238,7 @@ func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
 	assert.Equal(t, "{}\n", out.String())
 	assert.NotEqual(t, old, m.Pending("T-9"))
 	require.NoError(t, third.Process.Signal(syscall.SIGTERM))
-	_ = third.Wait() // Wait returns an exit code that does not matter to Claude Code
+	_ = third.Wait() // Wait fails, because the exit code is not 0; Claude Code ignores this code
 	stdout, _, _ := m.Run("pending")
 	assert.NotContains(t, stdout, "Your turn")
 }

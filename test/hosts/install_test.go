@@ -150,7 +150,7 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 		c := m.Command(args...)
 		c.Dir = project
 		c.Env = append(c.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
-		out, _ := c.CombinedOutput() // the exit code also depends on other checks
+		out, _ := c.CombinedOutput() // the exit code of the command also depends on other checks
 		return string(out)
 	}
 	trusts := func(name, text string) {
@@ -201,8 +201,8 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	assert.NotContains(t, found, "a test call was refused, as it must be")
 }
 
-// TestUninstallRestoresWhatWasThere: nod uninstall restores a file that had no settings. It removes a
-// directory only if nod install made it.
+// TestUninstallRestoresWhatWasThere: nod uninstall restores a settings file that was empty or had no hooks.
+// It removes a directory only if nod install made the directory.
 func TestUninstallRestoresWhatWasThere(t *testing.T) {
 	m := rig.NewMachine(t)
 	run := func(args ...string) {

@@ -40,7 +40,7 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 			require.NoError(t, err)
 			c.Stderr = os.Stderr
 			require.NoError(t, c.Start())
-			kill := func() { _ = c.Process.Kill() } // fails if the process has ended
+			kill := func() { _ = c.Process.Kill() } // Kill fails if the process has ended
 			latest := time.AfterFunc(4*rig.Patience, kill)
 			t.Cleanup(func() { latest.Stop(); kill() })
 			out := bufio.NewReader(pipe)

@@ -53,7 +53,7 @@ func newOpenCode(t *testing.T) *openCode {
 	mux.HandleFunc("GET /session/{id}/message", answer(`[{"info":{"id":"m","role":"assistant","agent":"build"},"parts":[{"type":"text","text":"All done"}]}]`))
 	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
 	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // an error leaves an incomplete body, and then the test fails
+		body, _ := io.ReadAll(r.Body) // if ReadAll fails, the body is incomplete, and the test fails
 		o.replies <- r.PathValue("id") + " " + string(body)
 		answer(`true`)(w, r)
 	})
@@ -63,7 +63,7 @@ func newOpenCode(t *testing.T) *openCode {
 	return o
 }
 
-// followedBy starts nod opencode for this server, and waits until nod opencode receives the server's events.
+// followedBy starts nod opencode for the server, and waits until nod opencode receives the server's events.
 func (o *openCode) followedBy(m *rig.Machine, args ...string) *exec.Cmd {
 	follow := m.Command(append([]string{"opencode", "--url", o.url}, args...)...)
 	out, err := follow.StdoutPipe()

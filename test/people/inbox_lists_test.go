@@ -60,7 +60,8 @@ func idsOf(prompts []schemas.Prompt) []string {
 	return ids
 }
 
-// An inbox can revoke a grant for an approver, whose name nod stores, but not for another user.
+// An inbox can revoke a grant in the name of an approver, which nod stores, but not in the name of another
+// user.
 func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -77,7 +77,7 @@ func (p *phone) asks(id string) *waiting {
 	return w
 }
 
-// hears waits until nod ask ends, and returns the decision that it printed.
+// The method hears waits until nod ask ends, and returns the decision that it printed.
 func (p *phone) hears(w *waiting) schemas.Decision {
 	_ = w.Wait() // the error of Wait contains only the exit code
 	var d schemas.Decision
@@ -136,7 +136,7 @@ func (p *phone) press(m telegramtest.Message, label string) {
 	require.Fail(p.T, "no such button", "%s among %v", label, m.Buttons)
 }
 
-// settled waits until the only message about a question shows an outcome and has no buttons.
+// The method settled waits until the only message about a question shows an outcome and has no buttons.
 func (p *phone) settled(id, outcome string) {
 	require.Eventually(p.T, func() bool {
 		n, ended := 0, false
@@ -299,7 +299,7 @@ func TestFreezingFromTheTelephone(t *testing.T) {
 	require.Zero(t, code)
 }
 
-// told waits until a message in Ann's chat contains a text.
+// The method told waits until a message in Ann's chat contains a text.
 func (p *phone) told(text string) {
 	require.Eventually(p.T, func() bool {
 		for _, m := range p.Chat(annOnTG) {
@@ -333,7 +333,8 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("It had already ended (revoked by Ann).")
 }
 
-// change replaces the value 0 of the setting with this name in settings.json.
+// The method change replaces the setting with the given name, whose value is 0 in settings.json, by the given
+// text.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.Dir, "settings.json")
 	was, err := os.ReadFile(path)

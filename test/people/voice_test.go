@@ -41,7 +41,6 @@ func newHouse(t *testing.T, others, connectors string) *house {
 	return h
 }
 
-// speaker is a process that runs nod voice.
 type speaker struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -49,7 +48,7 @@ type speaker struct {
 
 	mu    sync.Mutex
 	lines []string
-	ended chan struct{} // closed when the process ends its output
+	ended chan struct{} // a Go channel that is closed when the process ends its output
 }
 
 func (h *house) listens(args ...string) *speaker {
@@ -92,8 +91,8 @@ func (s *speaker) hears(part string) {
 	require.Eventually(s.t, func() bool { return s.heard(part) }, time.Minute, rig.Tick, part)
 }
 
-// says speaks a text again and again until the client has said part, because the client ignores words
-// during and shortly after its own speech.
+// The method says speaks a text again and again until the client has said the text part, because the client
+// ignores words during and shortly after its own speech.
 func (s *speaker) says(text, part string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -129,7 +128,7 @@ func TestAnswersByVoice(t *testing.T) {
 	require.Equal(t, schemas.Allowed, p.hears(open).Outcome)
 }
 
-// Speech after a decision on another channel decides nothing.
+// Words that a person speaks after a decision on another channel decide nothing.
 func TestLateSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
 	h, p := withTelephone(t)

@@ -25,8 +25,8 @@ type whatsApp struct {
 	*whatsapptest.Server
 }
 
-// newWhatsApp makes a whatsApp. The string token is the part of the settings that names the access token.
-// If it names the variable NOD_TEST_WA, nod up runs no worker, because only the test's own workers have
+// newWhatsApp makes a whatsApp. The string token is the part of the settings that names the access token. If
+// this part names the variable NOD_TEST_WA, nod up runs no worker, because only the test's own workers have
 // that variable.
 func newWhatsApp(t *testing.T, approvers, token string) *whatsApp {
 	w := &whatsApp{rig.NewMachine(t), whatsapptest.New()}
@@ -120,8 +120,8 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 }
 
 // A worker is killed with SIGKILL before or after WhatsApp takes the question. The next worker shows the
-// question again. An answer to any of its messages counts, but only once. A tap after the decision gets
-// the outcome as reply.
+// question again. An answer to any message about the question counts, but only once. A tap after the decision
+// gets the outcome as reply.
 func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 	t.Parallel()
 	rig.OnlyLong(t, "TestNoLiveButtonOutlivesAKilledWorker kills one of Telegram")
