@@ -25,6 +25,17 @@ import (
 	"github.com/nodbus/nod/internal/testports"
 )
 
+// long is the flag -long, which runs all tests, as .ci/run does.
+var long = flag.Bool("long", false, "run the tests that take long")
+
+// onlyLong skips a test without -long. The reason names the shorter test of the same code.
+func onlyLong(t *testing.T, why string) {
+	t.Helper()
+	if !*long {
+		t.Skip("left out: " + why + "; -long runs it, as in .ci/run")
+	}
+}
+
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // many of these tests run at the same time, because they mostly wait
 	os.Exit(m.Run())

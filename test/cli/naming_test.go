@@ -15,6 +15,7 @@ import (
 // A command takes the beginning of an id if only one pending request has an id that begins so.
 func TestAnyUnambiguousBeginningNamesARequest(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestListingAndShowingByCommand names requests so")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "a1111111")
 	open(env, "a2222222")

@@ -159,6 +159,7 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 // resembles this condition does not add the field.
 func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheCodeWordIsAskedForAndNeededToAllow needs the word")
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 1024, 768)
 	for n, c := range []struct {
@@ -182,6 +183,7 @@ func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
 
 // If a request expires while its dialog is open, the outcome replaces the buttons.
 func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
+	onlyLong(t, "TestADecisionMadeElsewhereReplacesTheButtons ends the same dialog")
 	t.Parallel() // the test mostly waits for a deadline, so it runs beside other tests
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
