@@ -36,7 +36,7 @@ func stored(e *rig.Env, bucket, key string) string {
 // briefly returns a context for calls that this engine refuses with UNAVAILABLE. It ends after a second,
 // because clients repeat such calls.
 func briefly(e *rig.Env) context.Context {
-	ctx, cancel := context.WithTimeout(e.Ctx, time.Second)
+	ctx, cancel := context.WithTimeout(e.Ctx, rig.Patience/30) // long enough for one reply
 	e.T.Cleanup(cancel)
 	return ctx
 }
