@@ -38,6 +38,10 @@ func onlyLong(t *testing.T, why string) {
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // many of these tests run at the same time, because they mostly wait
+	flag.Parse()
+	if testing.Short() { // .ci/run gives -short with the race detector, with which a login of eight at a time runs out of time
+		_ = flag.Set("test.parallel", "3")
+	}
 	os.Exit(m.Run())
 }
 

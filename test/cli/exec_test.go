@@ -213,6 +213,7 @@ func TestExecPassesStreamsAndTheExitCode(t *testing.T) {
 
 func TestExecRefuses(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestExecRunsWithinTheNamedPermissions runs such a command")
 	m, work, others := held(t)
 	session(m, "set", "free", "--timeout", "1m")
 	for _, c := range []struct {

@@ -70,6 +70,7 @@ func TestACommandWithoutAnIDTakesTheWaitingRequest(t *testing.T) {
 // Without an id, nod answer takes only questions, and nod allow and nod deny take only calls.
 func TestQuestionsAndCallsAreToldApart(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestListingAndShowingByCommand lists both")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "a-call")
 	question := schemas.Request{

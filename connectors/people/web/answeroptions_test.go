@@ -204,6 +204,7 @@ func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
 // An answer sets how long a permission is granted.
 func TestAPermissionIsGrantedForAWhile(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestAllowFromNowOnShowsTheExactRule gives a lasting answer")
 	r := start(t)
 	request := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,

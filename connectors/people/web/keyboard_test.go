@@ -96,6 +96,7 @@ func TestKeysDoNothingElse(t *testing.T) {
 // identical call. The decision about the first call does not change.
 func TestADenialIsTakenBack(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestFreezeOnThePage presses such buttons, and test/people takes a denial back")
 	r := start(t)
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
 	_, err := owner.ApplySettings(r.ctx, bytes.Replace([]byte(everybody), []byte(`"remember_denials_seconds": 0`), []byte(`"remember_denials_seconds": 600`), 1))

@@ -129,6 +129,7 @@ func TestAWholeSessionIsAnsweredTogether(t *testing.T) {
 
 func TestTheHistoryIsSearched(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryPageSaysWhoWhenAndWhere shows the same rows")
 	r := start(t)
 	for id, command := range map[string]string{"one": "make release", "two": "rm -rf build", "three": "npm publish"} {
 		request := shell("S", id, command)
@@ -154,6 +155,7 @@ func TestTheHistoryIsSearched(t *testing.T) {
 // request. The notification contains no text of the call.
 func TestAnOpenTabTellsOfNewRequests(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestADecisionMadeElsewhereReplacesTheButtons changes an open page")
 	r := start(t)
 	r.asks("S", "old", `{}`)
 	p := r.visits("ann", 1024, 768)
