@@ -93,6 +93,7 @@ func TestErrorsOfTheFirstDayNameTheRemedy(t *testing.T) {
 // word as a whole command line.
 func TestAskAboutACommand(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAskExitsWithTheCodeOfItsDecision asks too")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	for line, words := range map[string][]string{

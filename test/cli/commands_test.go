@@ -269,6 +269,7 @@ func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 // If no engine is running, nod allow fails, and prints that nothing was answered.
 func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAllowAndDenyPrintTheStoredDecision answers with an engine, and TestErrorsOfTheFirstDayNameTheRemedy has none")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	env.Engines[0].Halt()
 	env.Exits(env.Nod("allow", "abcd"), 1, "", "nod: nothing was answered: no nod engine is on the bus")
@@ -302,6 +303,7 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 // printed.
 func TestAStandingAnswerByCommandRepeatsItsRule(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAllowAndDenyPrintTheStoredDecision answers, and test/rules tests lasting answers")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")
 	for id, c := range map[string]struct {

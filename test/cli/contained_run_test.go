@@ -106,6 +106,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 // too, because the host's shell has no such settings.
 func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAHookLetsALineRunContained runs the same line")
 	m := startContained(t)
 	run, err := bus.ReadRun(m.Dir)
 	require.NoError(t, err)
@@ -141,6 +142,7 @@ func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
 // simulates such a machine with the command unshare.
 func TestAMachineWithoutNamespacesAsks(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAHookLetsALineRunContained runs the same line with namespaces")
 	if level, err := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands, so the test cannot make one that is different: %v", err)
 	}

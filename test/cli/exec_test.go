@@ -179,6 +179,7 @@ func TestExecRunsWithinTheNamedPermissions(t *testing.T) {
 
 func TestExecPassesStreamsAndTheExitCode(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestExecRunsWithinTheNamedPermissions runs such a command")
 	m, work, others := held(t)
 	c := inside(m, work, "--", "sh", "-c", `cat; echo "$1" >&2; exit 7`, "sh", "--permission")
 	c.Stdin = strings.NewReader("through")
@@ -213,6 +214,7 @@ func TestExecPassesStreamsAndTheExitCode(t *testing.T) {
 
 func TestExecRefuses(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestExecRunsWithinTheNamedPermissions runs such a command")
 	m, work, others := held(t)
 	session(m, "set", "free", "--timeout", "1m")
 	for _, c := range []struct {

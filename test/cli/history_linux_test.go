@@ -17,6 +17,7 @@ import (
 // remove this line at the end.
 func TestATerminalShowsHowFarTheLogWasRead(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHistoryAndShowGoBackAsFarAsTheLog reads the same log")
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
 	for i := range 1100 { // this is more than one page of the log
 		e := schemas.LogEntry{Type: schemas.TypeLogEntry, At: time.Now().UTC(), Kind: schemas.LogSession, SessionID: "S", Actor: "test"}

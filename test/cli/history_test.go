@@ -57,6 +57,7 @@ func TestHistoryAndShowGoBackAsFarAsTheLog(t *testing.T) {
 // several ids begin.
 func TestShowPrefersAnExactIDOfTheLog(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHistoryAndShowGoBackAsFarAsTheLog reads the same log")
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
 	at := time.Now().UTC().Add(-48 * time.Hour)
 	for i, id := range []string{"deploy", "deploy-2", "deploy-2", "rebuild"} {
@@ -83,6 +84,7 @@ func TestShowPrefersAnExactIDOfTheLog(t *testing.T) {
 // requests. The flag --since leaves out sessions without a request after the given time.
 func TestSessionsGoBackAsFarAsTheLog(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHistoryAndShowGoBackAsFarAsTheLog reads the same log")
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
 	open(env, "now")
 	for i, session := range []string{"oldest", "older", "older"} {

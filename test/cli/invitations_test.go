@@ -88,6 +88,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 
 func TestInvalidInvitationsAreRefused(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnotherMachineJoins takes a valid one")
 	here, there := rig.NewMachine(t), rig.NewMachine(t)
 	join, _ := invites(here, "devbox")
 	fails := func(m *rig.Machine, says string, args ...string) {

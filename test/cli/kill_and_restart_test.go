@@ -124,6 +124,7 @@ func TestAWaitingAskOutlivesARestart(t *testing.T) {
 // If a deadline passes while nod is not running, the request times out when nod runs again.
 func TestADeadlineDuringAnOutageTimesTheRequestOut(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAWaitingAskOutlivesARestart has the same outage")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	_, stderr, code := m.Run("session", "set", "away", "--timeout", "3s")

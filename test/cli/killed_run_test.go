@@ -88,6 +88,7 @@ func TestAKilledNodsCommandIsUndone(t *testing.T) {
 // runs. A second command can neither see the file nor move it.
 func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledNodsCommandIsUndone runs such commands, and connectors/agents/contain hides secrets")
 	if level, why := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands: %v", why)
 	}
@@ -131,6 +132,7 @@ func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 // If a power cut damages the note that nod keeps about a contained command, later commands still run.
 func TestADamagedNoteStopsNoCommand(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledNodsCommandIsUndone reads such a note")
 	if level, why := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands: %v", why)
 	}

@@ -15,6 +15,7 @@ import (
 // the leave and lists the calls that the leave allowed, even if the leave has ended by itself.
 func TestLeaveAndBack(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "test/rules tests the same leaves, and TestASessionsPermissionsAreSetAndShown changes settings by command")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	ask := func(command string) int {

@@ -69,6 +69,7 @@ func TestTheLogIsVerified(t *testing.T) {
 // nod log tail -f prints new entries until it is stopped.
 func TestTheLogIsFollowed(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestTheLogIsVerified reads the same log")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	tail := m.Command("log", "tail", "-n", "1", "-f", "--json")

@@ -138,6 +138,7 @@ func TestSetupAsksLineByLine(t *testing.T) {
 // preset, and the rules that would have saved questions.
 func TestSetupReadsPastSessionsWithConsent(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupAsksLineByLine goes through the same steps")
 	past := `{"type":"assistant","sessionId":"s1","cwd":"/p","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"make lint"}}]}}
 {"type":"assistant","sessionId":"s1","cwd":"/p","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"make lint FIX"}}]}}
 {"type":"assist`
@@ -170,6 +171,7 @@ func TestSetupReadsPastSessionsWithConsent(t *testing.T) {
 // come into force too. The agents still ask nod.
 func TestSetupLeavesOtherSettingsInForce(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupAsksLineByLine goes through the same steps")
 	p := newSetupPane(t, 160, 300, "TERM=dumb", `{}`, "")
 	p.answers(whichAgents, "1", whichPreset, "")
 	p.Shows(whichRules)

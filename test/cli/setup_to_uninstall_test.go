@@ -289,6 +289,7 @@ func (h *house) uninstall() {
 // agent at the end.
 func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupUpgradeAndUninstallInAFreshHome goes through the same steps")
 	h := newHouse(t)
 	h.file(".claude/settings.json", "{")
 	_, stderr, code := h.run("setup", "--yes", "--no-test", "--no-service")
@@ -301,6 +302,7 @@ func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
 // If nod cannot uninstall the hook of one host, it keeps the launcher, because that hook runs the launcher.
 func TestUninstallKeepsALauncherThatAHookStillRuns(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupUpgradeAndUninstallInAFreshHome goes through the same steps")
 	h := newHouse(t)
 	h.ok("setup", "--yes", "--no-test", "--no-service")
 	path := filepath.Join(h.home, ".claude/settings.json")

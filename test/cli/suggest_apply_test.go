@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
 )
 
 const suggestedRule = "Bash(go test:*) in /p"
@@ -45,6 +47,7 @@ func TestSuggestedRulesAreAdded(t *testing.T) {
 // not in force, because the other settings of the file would come into force too.
 func TestSuggestedRulesComeIntoForce(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSuggestedRulesAreAdded adds such rules")
 	b := newBench(t)
 	b.write("agents/a.jsonl", transcript)
 	b.StartNod()

@@ -88,6 +88,7 @@ func (c *cluster) allows(id string) {
 // while the server runs, and an engine continues with its new key.
 func TestNodOnServersInOperatorMode(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAServerInOperatorModeLearnsOfATokenService runs such servers")
 	c := onOperator(t)
 	c.allowed("first")
 	c.verifiesTheLog(1)

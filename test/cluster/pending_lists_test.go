@@ -227,6 +227,7 @@ func TestPageTimeoutLimitsEachPage(t *testing.T) {
 // acknowledged before the scan began. ChangedSince finds no record that last changed before the given time.
 func TestAScanFindsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAClusterLosesAServerAndAnEngine reads what was acknowledged")
 	n := newNodes(t, rig.Everybody)
 	var stores []*bus.Store
 	for i := range n.servers {

@@ -113,6 +113,7 @@ func (c *cluster) leads(ctx context.Context, url, stream, consumer string) int {
 // lost message.
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAQueueWhoseConsumerIsLostIsServedAgain serves a queue again")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := newCluster(t)

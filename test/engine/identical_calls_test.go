@@ -257,6 +257,7 @@ func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 // if a call joins that question at the same moment.
 func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPhonesShowAtMostTheLimitOfQuestions has as many questions")
 	env := rig.Start(t, oneAtATime)
 	ada := env.Agent("ada")
 	var held []*rig.Question

@@ -33,10 +33,10 @@ func stored(e *rig.Env, bucket, key string) string {
 	return string(value.Value())
 }
 
-// The function briefly returns a context for calls that this engine refuses with UNAVAILABLE. It ends after a
-// second, because clients repeat such calls.
+// briefly returns a context for calls that this engine refuses with UNAVAILABLE. It ends soon, because
+// clients repeat such calls.
 func briefly(e *rig.Env) context.Context {
-	ctx, cancel := context.WithTimeout(e.Ctx, time.Second)
+	ctx, cancel := context.WithTimeout(e.Ctx, rig.Patience/30) // enough for one reply
 	e.T.Cleanup(cancel)
 	return ctx
 }

@@ -99,6 +99,7 @@ func TestACPEndToEnd(t *testing.T) {
 // about the end of a turn.
 func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledSidecarsRequestIsWithdrawn kills one too")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	const agent = `read -r prompt; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}'; read -r rest`
@@ -131,6 +132,7 @@ func TestAKilledSidecarsRequestIsWithdrawn(t *testing.T) {
 // request.
 func TestACPRace(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestACPEndToEnd makes the same calls one at a time")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	a := acp(m, "acp-race", "--race")
@@ -150,6 +152,7 @@ func TestACPRace(t *testing.T) {
 // while the agent waits.
 func TestACPOutlivesARestart(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnAgentOverHTTPOutlivesNod is the same over HTTP")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	a := acp(m, "acp-restart")
@@ -197,6 +200,7 @@ func TestACPWithoutNod(t *testing.T) {
 // withdraws the request and exits.
 func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledSidecarsRequestIsWithdrawn ends one too")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	for name, stop := range map[string]func(a *acpRun) error{
@@ -284,6 +288,7 @@ func TestACPOverHTTP(t *testing.T) {
 // question.
 func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestACPOverHTTP runs the same way in")
 	m := rig.NewMachine(t)
 	settings := strings.Replace(string(rig.Apart("{}")), `"join_identical":false`, `"join_identical":true`, 1)
 	require.Contains(t, settings, `"join_identical":true`)

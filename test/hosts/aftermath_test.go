@@ -103,6 +103,7 @@ func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 // nod stores no aftermath, because the report does not say which call ran.
 func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestADeniedCallThatRanGetsAnAftermath reads such reports")
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
 	one, two := ada.Asks(hostCall("1", "a")), ada.Asks(hostCall("2", "a"))
@@ -139,6 +140,7 @@ func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 // aftermath that the call never ran if the request was allowed. A denied request does not change.
 func TestAnAllowedCallThatNeverRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestADeniedCallThatRanGetsAnAftermath reads such reports")
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
 	gone := func(agent *rig.Agent, id string) []string {

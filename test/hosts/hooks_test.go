@@ -98,6 +98,7 @@ func TestEachHookEndToEnd(t *testing.T) {
 // for the answer and resumes the run. The host then repeats the call, and the hook returns the decision.
 func TestResumeContinuesADeferredRun(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestEachHookEndToEnd runs the hooks, and connectors/agents/hook tests deferring")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	transcript := filepath.Join(t.TempDir(), "S-1.jsonl")
@@ -221,6 +222,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 // the next prompt in the agent's own terminal, or if the next turn ends.
 func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAReplyIsTheNextPrompt asks the same question")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	first, out := turnHook(m, t, "T-9", "cli")
@@ -247,6 +249,7 @@ func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
 // mode or under a program.
 func TestNobodyIsAskedAfterTheTurnOfAProgram(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAReplyIsTheNextPrompt ends a turn")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	for _, entry := range []string{"sdk-cli", "sdk-ts", ""} {

@@ -106,6 +106,7 @@ func TestInstallListsTheHostsAllowRules(t *testing.T) {
 // TestInstallImportsTheHostsRules: if the user answers y, nod install adds the host's rules to settings.json
 // and keeps the rest of the file. A second run adds nothing.
 func TestInstallImportsTheHostsRules(t *testing.T) {
+	rig.OnlyLong(t, "TestInstallListsTheHostsAllowRules reads the same rules")
 	m := rig.NewMachine(t)
 	path := filepath.Join(m.Dir, "settings.json")
 	var before map[string]any
@@ -143,6 +144,7 @@ func TestInstallImportsTheHostsRules(t *testing.T) {
 // does not. nod doctor runs the hook with a test call.
 func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestUninstallRestoresWhatWasThere installs for the same hosts")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	home, project := t.TempDir(), t.TempDir()

@@ -84,6 +84,7 @@ func TestAKilledServersQuestionIsWithdrawn(t *testing.T) {
 // still pending, the call waits for it. If the question was withdrawn, a person is asked anew.
 func TestAnAgentThatStartsAgainWaitsForItsQuestion(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledServersQuestionIsWithdrawn kills the same processes")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	first, second := mcpOver(m, "2025-11-25", "--session", "again"), mcpOver(m, "2025-11-25", "--session", "again")

@@ -133,6 +133,7 @@ func TestMCPOverStdio(t *testing.T) {
 // without a question. The rule says "or elsewhere", because the agent does not name the command's directory.
 func TestALastingAnswerForThePromptTool(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestMCPOverStdio asks by the same tool")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	s := mcpOver(m, "2025-11-25", "--session", "lasting")
@@ -247,6 +248,7 @@ func TestMCPOverHTTP(t *testing.T) {
 // If nod mcp cannot serve clients, it prints an error in one line that names the remedy.
 func TestMCPNamesTheRemedyIfItCannotServe(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHTTPNamesTheRemedyIfItCannotStart is the same for nod http")
 	m := rig.NewMachine(t)
 	readable := filepath.Join(m.Dir, "readable")
 	require.NoError(t, os.WriteFile(readable, []byte("0123456789abcdef0123\n"), 0o644))

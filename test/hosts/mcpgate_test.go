@@ -105,6 +105,7 @@ func TestMCPGate(t *testing.T) {
 // A person allows a call after the client's time limit has passed. The client may repeat the call once.
 func TestMCPGateLetsOneRepeatThrough(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestMCPGate makes the same calls")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	g := gateOver(m, "--session", "late")
@@ -126,6 +127,7 @@ func TestMCPGateLetsOneRepeatThrough(t *testing.T) {
 
 func TestMCPGateChecksItsFlags(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestMCPGate runs the gate")
 	m := rig.NewMachine(t)
 	for _, args := range [][]string{
 		{}, {"--name", "a__b", "--", "x"}, {"--upstream", "ftp://x"}, {"--upstream", "http://x", "--", "y"}, {"--session", "a b", "--", "x"}, {"--nmae", "x", "--", "y"}, {"--bearer-env", "HOME", "--", "y"}, {"--bearer-env", "NOD_ABSENT", "--upstream", "http://x"}, {"--header-env", "A=NOD_ABSENT", "--upstream", "http://x"}, {"--", filepath.Join(t.TempDir(), "missing")},
@@ -176,6 +178,7 @@ func TestInstallMCPGate(t *testing.T) {
 // headers of the settings, and no output contains their values.
 func TestInstallMCPGateForAURL(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestInstallMCPGate is the same for a command")
 	m := rig.NewMachine(t)
 	got := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

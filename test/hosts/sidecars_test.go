@@ -140,6 +140,7 @@ func TestAKilledOpencodesQuestionIsWithdrawn(t *testing.T) {
 // opencode asks again about the permission that is still open.
 func TestAKilledOpencodesPermissionIsAskedAgain(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledOpencodesQuestionIsWithdrawn kills it too")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	o := newOpenCode(t)
@@ -163,6 +164,7 @@ func TestAKilledOpencodesPermissionIsAskedAgain(t *testing.T) {
 // With --uninstall it restores the file byte for byte.
 func TestNodInstallOpencode(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestNodOpencode runs it")
 	m := rig.NewMachine(t)
 	path := filepath.Join(t.TempDir(), "opencode.jsonc")
 	const before = "{ // mine\n  \"model\": \"a/b\",\n}\n"

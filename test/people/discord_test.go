@@ -98,6 +98,7 @@ func (w *discordWorld) connected() {
 // from then on. If a request is answered elsewhere, the outcome replaces the buttons of its message.
 func TestPairingOnDiscord(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPairingATelephone pairs one on Telegram")
 	w := newDiscord(t, "", `"token_file": "DIR/bot"`)
 	w.StartNod()
 	w.connected()

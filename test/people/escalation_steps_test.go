@@ -198,6 +198,7 @@ func TestQuietHoursLeaveAQuestionToTheStandIn(t *testing.T) {
 // A prompt waits for the end of quiet hours, by the broker's clock.
 func TestAPromptComesAtTheEndOfQuietHours(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestQuietHoursLeaveAQuestionToTheStandIn has quiet hours")
 	end := time.Now().UTC().Add(90 * time.Minute).Truncate(time.Minute)
 	quiet := fmt.Sprintf(`, "time_zone": "UTC", "quiet": [{"from": "%s", "to": "%s"}]`, end.Add(-3*time.Hour).Format("15:04"), end.Format("15:04"))
 	env, got := escalating(t, onCall(quiet, 24*3600, 48*3600))

@@ -117,6 +117,7 @@ func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 // engine may still allow a request.
 func TestAFreezeNamesEnginesThatDoNotReply(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAFreezeNamesEnginesThatDoNotObeyItYet names engines")
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	revision, err := env.Store.Presence.Put(env.Ctx, "engine.mute", schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: time.Now()}, 0, time.Hour)
 	env.NoError(err)

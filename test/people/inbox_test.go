@@ -125,6 +125,7 @@ func TestTheInboxInATerminal(t *testing.T) {
 
 func TestTheInboxDropsKeysTypedAhead(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestTheInboxInATerminal types keys")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	m.Asked(t, "waits", "--session", "S", "--tool", "Frobnicate", "--input", `{"n":1}`)

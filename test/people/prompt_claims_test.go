@@ -379,6 +379,7 @@ func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 
 func TestARequestDecidedBeforeItsPromptIsNotShown(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestADelayedWorkersMessageShowsTheOutcome shows the outcome of one")
 	env, tg := rig.Start(t, phones), &chat{}
 	startWorker(env, tg.on(nil, nil)).stop() // the worker registers the connector when it starts
 	q := env.Agent("ada").Asks(rig.Deploy("S", "q"))

@@ -67,6 +67,7 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 // whichever engine.
 func TestPhonesShowTheOldestRemainingQuestions(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAFloodingSessionDoesNotDelayOthers sends as many questions")
 	const questions, left, limit = 60, 20, 3
 	env := rig.Start(t, phonesShown(limit, 2))
 	ada := env.Agent("ada")

@@ -100,6 +100,7 @@ func (w *slackWorld) connected() {
 // request is answered elsewhere, the outcome replaces the buttons of its message.
 func TestPairingOnSlack(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPairingATelephone pairs one on Telegram")
 	w := newSlack(t, "", `"bot_token_file": "DIR/bot"`)
 	w.StartNod()
 	w.connected()

@@ -176,6 +176,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 // A tap that comes while nod is down counts when nod is up again. The question is shown once.
 func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestATapAfterItsWorkerWasKilledArrives is the same for the worker")
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.StartNod()
 	noted := p.shown("tap-away")
@@ -193,6 +194,7 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 // not count: Ann reads in a reply and in the message that the request expired.
 func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestATapOnThePhoneDecides taps in time")
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.StartNod()
 	const timeout = 8 * time.Second
@@ -223,6 +225,7 @@ func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 // the settings return to polling, nod removes its webhook.
 func TestATapThroughAWebhook(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestATapOnThePhoneDecides taps without one")
 	listen := fmt.Sprint("127.0.0.1:", testports.Free(t, 1)[0])
 	p := newPhone(t, fmt.Sprintf(`"token_file": "DIR/token", "webhook": {"listen": %q, "public_url": "https://nod.example.com", "secret_file": "DIR/secret"}`, listen))
 	p.write("secret", "secretsecretsecretsecret\n")

@@ -131,6 +131,7 @@ func TestAnswersByVoice(t *testing.T) {
 // Words that a person speaks after a decision on another channel decide nothing.
 func TestLateSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnswersByVoice answers in time, and connectors/people/voice tests late speech")
 	h, p := withTelephone(t)
 	client := h.listens()
 	open := p.asks("spoken-2")
@@ -148,6 +149,7 @@ func TestLateSpeechDecidesNothing(t *testing.T) {
 // a session sets the deadlines of the session's requests until the client ends.
 func TestTheDeadlineOfVoice(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnswersByVoice answers before it")
 	for name, c := range map[string]struct {
 		others  string
 		timeout string
@@ -185,6 +187,7 @@ func TestTheDeadlineOfVoice(t *testing.T) {
 // own token, and from then on this token identifies the person.
 func TestPairingAVoiceClient(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPairingATelephone pairs one on Telegram")
 	h := newHouse(t, `, {"connector": "terminal", "user_id": "ann"}`, "")
 	h.StartNod()
 	token := filepath.Join(h.Dir, "other-token")
@@ -227,6 +230,7 @@ func TestPairingAVoiceClient(t *testing.T) {
 // HTTP, a client polls for the words to speak and posts transcripts.
 func TestVoiceOverHTTP(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnswersByVoice answers by the same messages")
 	h := newHouse(t, "", "")
 	h.StartNod()
 	call := func(method, path, body, token string, change func(*http.Request)) (int, string) {

@@ -103,6 +103,7 @@ func wakeWorker(env *rig.Env, s wake.Settings) *worker {
 // target's time. A target that never replies does not delay the others.
 func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAPersonWhoIsOnlyToldIsNotAsked wakes people, and connectors/people/wake tests the delays")
 	env := rig.Start(t, outgoing(`{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "dead"},
 		{"connector": "tg", "user_id": "first"}, {"connector": "tg", "user_id": "later"}`))
 	server := newHooks(t)

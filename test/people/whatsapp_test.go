@@ -89,6 +89,7 @@ func (w *whatsApp) question(n int) whatsapptest.Message {
 // A person pairs a phone by sending the code of nod pair to nod's number, and may answer from then on.
 func TestPairingAWhatsAppPhone(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPairingATelephone pairs one on Telegram")
 	w := newWhatsApp(t, "", `"token_file": "DIR/token"`)
 	w.StartNod()
 	require.Eventually(t, func() bool { return w.Verify(whatsapptest.VerifyToken) == nil }, rig.Patience, rig.Tick)
@@ -166,6 +167,7 @@ func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 // worker also sends questions, and takes the port when the first worker has ended.
 func TestASecondWorkerOfWhatsAppTakesOverThePort(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestTwoWorkersShowEachQuestionOnce has two workers")
 	w := newWhatsApp(t, annAnswersOnWA, `"token_env": "NOD_TEST_WA"`)
 	w.StartNod()
 	kill := workerProcess(w.Machine, "whatsapp", "NOD_TEST_WA="+whatsapptest.Token)

@@ -12,11 +12,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Patience is the time for which a test polls a condition, and Tick is the interval of the polls.
-const (
-	Patience = 30 * time.Second
-	Tick     = 50 * time.Millisecond
-)
+// Tick is the interval at which a test polls a condition. It polls for Patience at most.
+const Tick = 50 * time.Millisecond
 
 // Soon polls a condition until it is true. If it does not become true within Patience, the test fails.
 func (e *Env) Soon(what string, holds func() bool) {
