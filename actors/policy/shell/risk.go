@@ -38,6 +38,9 @@ func (f *Facts) Risk(line *Line) Assessment {
 		if isOperandDot(argv) {
 			continue
 		}
+		for _, fault := range f.urlFaults(i) {
+			add(commands.Harm{Risk: fault.Risk, Why: fault.Why})
+		}
 		for _, h := range commands.Harms(argv) {
 			if !(sent.by[i] && h.OnlyTransfers()) {
 				add(on.ofCommand(i, h))
