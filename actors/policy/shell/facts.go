@@ -32,14 +32,16 @@ type Facts struct {
 	partial    map[string]bool // the known parts of words whose whole value only the shell knows
 	feeding    []string        // the words for the next command in fed
 	vars       *variables
-	alike      [][][]string // by index in Commands: the command with the texts that its variables may hold
-	others     [][]string   // the words for the next command in alike
-	meant      []string     // the words of all commands in alike
-	gitMoved   bool         // a variable may lead git to other settings
-	renamed    bool         // a name may mean another program than usual
-	moved      bool         // a variable may lead a program to another place than its words name
-	loose      []bool       // by index in Commands: a word that only the shell knows may be a flag
-	looseNext  bool         // loose for the next command
+	alike      [][][]string       // by index in Commands: the command with the texts that its variables may hold
+	others     [][]string         // the words for the next command in alike
+	meant      []string           // the words of all commands in alike
+	gitMoved   bool               // a variable may lead git to other settings
+	renamed    bool               // a name may mean another program than usual
+	moved      bool               // a variable may lead a program to another place than its words name
+	loose      []bool             // by index in Commands: a word that only the shell knows may be a flag
+	looseNext  bool               // loose for the next command
+	code       []commands.Finding // the harms of code in other languages
+	codeTexts  []string           // texts that run as code
 }
 
 // movingVariable matches the names of variables that may lead a program to another place than its words
@@ -122,6 +124,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.Stmt:
 			in.redirects(n)
 			f.sockets(n, &in)
+			f.addInput(n, src, depth)
 		case *syntax.Assign:
 			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
 			f.moved = f.moved || n.Name == nil || movingVariable.MatchString(n.Name.Value)
@@ -145,6 +148,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 				in.feed(n.Y, in.words(n.X))
+				f.feedCode(n.Y, printed(n.X, src), src, depth)
 				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
 					w, _ := word.Known(c.Args[0], src)
 					f.piped = append(f.piped, w)
@@ -217,6 +221,12 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 		return
 	}
 	f.addArgv(argv, inexact)
+	wraps := commands.Entry(commands.ProgramName(argv[0])).Wraps
+	for i := range argv[:min(len(argv), maxOperands)] {
+		if i == 0 || wraps {
+			f.addInlineCode(argv[i:], depth)
+		}
+	}
 	for i, a := range argv {
 		name := commands.ProgramName(a)
 		if !commands.Entry(name).Interprets && name != "trap" && name != "alias" {

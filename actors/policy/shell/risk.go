@@ -6,7 +6,6 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
-	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -22,17 +21,24 @@ type Assessment struct {
 // Risk returns the worst risk of a command line, with the reasons for all its risks.
 func (f *Facts) Risk(line *Line) Assessment {
 	worst, why := commands.Harm{Risk: schemas.RiskLow}, []string(nil)
-	add := func(h commands.Harm) {
+	raise := func(h commands.Harm) {
 		if h.Rank() > worst.Rank() {
 			worst = h
 		}
-		if !slices.Contains(why, h.Why) {
+	}
+	add := func(h commands.Harm) {
+		if raise(h); !slices.Contains(why, h.Why) {
 			why = append(why, h.Why)
 		}
 	}
 	on, sent := f.newTargets(line), f.sentSecrets()
 	for _, what := range sent.reasons {
 		add(commands.Harm{Risk: schemas.RiskHigh, Why: what})
+	}
+	for _, found := range f.code {
+		if add(found.Harm); found.Name != "" {
+			on.add(schemas.Target{Does: found.Why, Name: found.Name})
+		}
 	}
 	for i, argv := range f.Commands {
 		if isOperandDot(argv) {
@@ -42,7 +48,11 @@ func (f *Facts) Risk(line *Line) Assessment {
 			add(commands.Harm{Risk: fault.Risk, Why: fault.Why})
 		}
 		for _, h := range commands.Harms(argv) {
-			if !(sent.by[i] && h.OnlyTransfers()) {
+			switch {
+			case sent.by[i] && h.OnlyTransfers():
+			case h.IsInlineCode() && commands.LanguageOf(argv[0]) == commands.ProgramCode && len(f.code) > 0: // the findings say more
+				raise(h)
+			default:
 				add(on.ofCommand(i, h))
 			}
 		}
@@ -101,34 +111,4 @@ func (f *Facts) unseen() (all []string) {
 		}
 	}
 	return all
-}
-
-// plainWord matches a word that people cannot mistake for nod's own text.
-var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
-
-// secretReason returns the reason that the line names, or may name, a secret or settings, with the word
-// that does; or "". It leaves out the words of secrets that the line sends.
-func (f *Facts) secretReason(line *Line, sent []string) string {
-	certain, maybe := "", ""
-	for i, w := range append(f.Words[:len(f.Words):len(f.Words)], f.meant...) {
-		switch {
-		case w == "", slices.Contains(sent, w), slices.Contains(sent, commands.FileIn(w)):
-		case certain == "" && slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed):
-			certain = w
-		case maybe == "" && i < len(f.Words) && f.secrets.MayBe(w, f.Location, false):
-			maybe = w
-		}
-	}
-	why, at := "touches a secret or settings", certain
-	switch {
-	case certain != "":
-	case maybe != "" || len(sent) == 0 && line.NamesSecret():
-		why, at = "may touch a secret or settings", maybe
-	default:
-		return ""
-	}
-	if plainWord.MatchString(at) {
-		why += " (" + at + ")"
-	}
-	return why
 }
