@@ -152,7 +152,7 @@ func (s sqlStatement) findings() (all []Finding) {
 }
 
 // noVerbAfter are words after which the name of a statement is not a statement.
-var noVerbAfter = []string{"on", "for", "before", "after", "instead", "of", "grant", "revoke", ",", ".", "="}
+var noVerbAfter = []string{"on", "for", "before", "after", "instead", "of", "grant", "revoke", ",", ".", "=", "to", "and", "can", "not", "how", "i", "you", "we", "please"}
 
 var (
 	accounts   = strings.Fields("user role login group policy")

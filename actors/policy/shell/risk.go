@@ -14,13 +14,40 @@ import (
 type Assessment struct {
 	Risk    schemas.Risk
 	Reasons []string
+	Grave   []string // those of Reasons that alone make the risk high
 	Targets []schemas.Target
 	Unseen  []string
 }
 
+// unknownHarm is the reason for a line without a known harm that is not known to be harmless.
+const unknownHarm = "runs a command that nod does not know to be harmless"
+
+// Judge returns the risk of code that is not the command line of a shell tool, such as a query in the input of
+// another tool. It knows only harms that the code shows: code without such a harm has no reasons and a low
+// risk.
+func (r *Reader) Judge(lang commands.Language, text string, loc pathname.Location) Assessment {
+	loc.Looked, loc.LookedIn = nil, nil // the caller's verdict does not depend on the disk
+	line := &Line{Location: loc, reader: r}
+	f := &Facts{Location: &loc, secrets: r.Secrets}
+	if lang == commands.ShellCode {
+		read, file := r.Read(text, loc)
+		if read.Harmless() {
+			return Assessment{Risk: schemas.RiskLow}
+		}
+		line, f = read, r.Facts(read, file, text, &loc)
+	} else {
+		f.addCode(lang, text, 0)
+	}
+	a := f.Risk(line)
+	if a.Reasons = slices.DeleteFunc(a.Reasons, func(why string) bool { return why == unknownHarm }); len(a.Reasons) == 0 {
+		a.Risk = schemas.RiskLow
+	}
+	return a
+}
+
 // Risk returns the worst risk of a command line, with the reasons for all its risks.
 func (f *Facts) Risk(line *Line) Assessment {
-	worst, why := commands.Harm{Risk: schemas.RiskLow}, []string(nil)
+	worst, why, grave := commands.Harm{Risk: schemas.RiskLow}, []string(nil), []string(nil)
 	raise := func(h commands.Harm) {
 		if h.Rank() > worst.Rank() {
 			worst = h
@@ -28,7 +55,9 @@ func (f *Facts) Risk(line *Line) Assessment {
 	}
 	add := func(h commands.Harm) {
 		if raise(h); !slices.Contains(why, h.Why) {
-			why = append(why, h.Why)
+			if why = append(why, h.Why); h.Risk == schemas.RiskHigh {
+				grave = append(grave, h.Why)
+			}
 		}
 	}
 	on, sent := f.newTargets(line), f.sentSecrets()
@@ -88,12 +117,12 @@ func (f *Facts) Risk(line *Line) Assessment {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command inside another"})
 	}
 	if len(why) == 0 && !line.Harmless() {
-		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command that nod does not know to be harmless"})
+		add(commands.Harm{Risk: schemas.RiskMedium, Why: unknownHarm})
 	}
 	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 	}
-	return Assessment{worst.Risk, why, on.all, f.unseen()}
+	return Assessment{worst.Risk, why, grave, on.all, f.unseen()}
 }
 
 // unseen describes the code that the line runs but does not contain.
