@@ -69,9 +69,20 @@ func (f *Facts) Risk(line *Line) Assessment {
 			on.add(schemas.Target{Does: found.Why, Name: found.Name})
 		}
 	}
+	for _, h := range f.downloadHarms() {
+		add(h)
+	}
 	for i, argv := range f.Commands {
 		if isOperandDot(argv) {
 			continue
+		}
+		if h, sends := f.uploadHarm(i); sends && !sent.by[i] {
+			add(h)
+		}
+		script, file := f.secretScript(i)
+		if file != "" {
+			add(script)
+			on.add(on.file(script.Why, file))
 		}
 		for _, fault := range f.urlFaults(i) {
 			add(commands.Harm{Risk: fault.Risk, Why: fault.Why})
@@ -79,6 +90,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 		for _, h := range commands.Harms(argv) {
 			switch {
 			case sent.by[i] && h.OnlyTransfers():
+			case h.IsScript() && file != "":
 			case h.IsInlineCode() && commands.LanguageOf(argv[0]) == commands.ProgramCode && len(f.code) > 0: // the findings say more
 				raise(h)
 			default:
@@ -132,12 +144,20 @@ func (f *Facts) unseen() (all []string) {
 		if isOperandDot(argv) {
 			continue
 		}
-		code := commands.Unseen(argv, commands.Input{
-			Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
-		})
+		code := f.unseenOf(i, downloads)
+		if _, file := f.secretScript(i); file != "" {
+			code = "the file with secrets " + file
+		}
 		if code != "" && !slices.Contains(all, code) && len(all) < maxTargets {
 			all = append(all, code)
 		}
 	}
 	return all
+}
+
+func (f *Facts) unseenOf(i int, downloads bool) string {
+	argv := f.Commands[i]
+	return commands.Unseen(argv, commands.Input{
+		Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
+	})
 }
