@@ -50,9 +50,15 @@ var packageRunners = []struct {
 // harmOfDownload returns the harm of a command that downloads code and runs it. A package manager that installs
 // from its registry is left out: it only installs. For any other command, ok is false.
 func harmOfDownload(name string, args []string) (h Harm, ok bool) {
+	if len(args) == 0 || !slices.Contains(downloaders, name) {
+		return Harm{}, false
+	}
 	from := cmp.Or(runsPackage(name, args), installsFrom(name, args))
 	return Harm{schemas.RiskMedium, downloadedCode + from}, from != ""
 }
+
+// downloaders are the programs that harmOfDownload knows.
+var downloaders = strings.Fields("npx bunx npm pnpm yarn bun uvx uv pipx go deno pip pip3 python python3 poetry cargo gem brew composer apt dpkg")
 
 // runsPackage returns the place from which a command downloads the package that it runs, or "".
 func runsPackage(name string, args []string) string {

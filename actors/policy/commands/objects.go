@@ -262,6 +262,14 @@ func (h Harm) IsDeletion() bool {
 // IsInlineCode reports whether the harm is code among the words of a command.
 func (h Harm) IsInlineCode() bool { return h == runsInlineCode }
 
+// GeneralRank returns 1 for a reason that only says that code runs, and 0 for any other reason.
+func GeneralRank(why string) int {
+	if why == runsInlineCode.Why || why == runsInput.Why || why == runsProgram.Why {
+		return 1
+	}
+	return 0
+}
+
 // IsScript reports whether the harm is a script that the command runs.
 func (h Harm) IsScript() bool { return h == runsScript }
 

@@ -128,11 +128,20 @@ func (f *Facts) Risk(line *Line) Assessment {
 	if f.subst {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command inside another"})
 	}
+	switch {
+	case f.cut:
+		add(commands.Harm{Risk: schemas.RiskHigh, Why: "is too long to judge"})
+	case f.tooMany:
+		add(commands.Harm{Risk: schemas.RiskHigh, Why: "has too many commands to judge"})
+	}
 	if len(why) == 0 && !line.Harmless() {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: unknownHarm})
 	}
 	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
+	}
+	if f.ranInput { // what the input does says more than that it runs
+		slices.SortStableFunc(why, func(a, b string) int { return commands.GeneralRank(a) - commands.GeneralRank(b) })
 	}
 	return Assessment{worst.Risk, why, grave, on.all, f.unseen()}
 }
