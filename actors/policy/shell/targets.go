@@ -86,7 +86,7 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	if len(names) > 0 && t.facts.mayGoElsewhere(i) {
 		t.add(schemas.Target{Does: h.Why, Name: commands.Unknown})
 	}
-	if where := commands.OutsideOf(argv); where != "" {
+	if where := commands.OutsideOf(argv, t.facts.harmsOf(i)); where != "" {
 		t.add(schemas.Target{Does: h.Why, Name: where, Place: schemas.PlaceOutside})
 	}
 	return h
