@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
@@ -24,8 +25,8 @@ func Objects(argv []string, h Harm) (files, names []string) {
 	case "rm", "rmdir", "unlink", "trash", "shred", "srm", "truncate", "mkdir", "touch", "tee", "unzip":
 		return operands(args, valueFlags[name]...), nil
 	case "git":
-		if len(args) > 0 && args[0] == "rm" {
-			return operands(args[1:]), nil
+		if plain := withoutGlobals(argv); len(plain) > 1 {
+			return pathsOfGit(plain[1:]), nil
 		}
 	case "cp", "mv", "ln", "install", "rsync":
 		if all := operands(args, valueFlags[name]...); len(all) > 1 && !slices.ContainsFunc(args, func(a string) bool { return a == "-t" || strings.HasPrefix(a, "--target-directory") }) {
@@ -207,9 +208,9 @@ var (
 	systemInstallers = []string{"apt", "apt-get", "brew", "dnf", "yum", "pacman", "apk", "snap"}
 )
 
-// OutsideOf describes a place outside the project that a command changes although no word names its
-// path, such as "your crontab". If there is no such place, OutsideOf returns "".
-func OutsideOf(argv []string) string {
+// OutsideOf describes a place outside the project that a command with these harms changes although no word
+// names its path, such as "your crontab". If there is no such place, OutsideOf returns "".
+func OutsideOf(argv []string, harms []Harm) string {
 	name, args := ProgramName(argv[0]), argv[1:]
 	first := name
 	if len(args) > 0 {
@@ -224,7 +225,7 @@ func OutsideOf(argv []string) string {
 		return "the machine's software"
 	case slices.Contains(homeInstallers, name), slices.Contains(homeInstallers, first):
 		return "your own programs"
-	case slices.ContainsFunc(Harms(argv), func(h Harm) bool { return h == installs }) && slices.ContainsFunc(args, func(a string) bool { return slices.Contains(outsideWords, a) }):
+	case slices.Contains(harms, installs) && slices.ContainsFunc(args, func(a string) bool { return slices.Contains(outsideWords, a) }):
 		return "packages for all projects"
 	case first == "git config" && slices.ContainsFunc(args, func(a string) bool { return a == "--global" || a == "--system" }):
 		return "git's settings for all projects"
@@ -239,17 +240,41 @@ var buildOutputs = []string{
 	"cmake-build-release", "DerivedData",
 }
 
-// IsBuildOutput reports whether a directory with this name usually holds only files that a build can
-// make again.
-func IsBuildOutput(name string) bool { return slices.Contains(buildOutputs, name) }
+// IsBuildOutput reports whether a path in a project leads to a directory, or into one, that usually holds only
+// files that a build can make again. A pattern must begin below such a directory.
+func IsBuildOutput(rel string) bool {
+	for seg := range strings.SplitSeq(strings.Trim(rel, "/"), "/") {
+		if pathname.IsGlob(seg) {
+			return false
+		}
+		if slices.Contains(buildOutputs, seg) {
+			return true
+		}
+	}
+	return false
+}
 
 // IsDeletion reports whether the harm is a deletion of named files.
 func (h Harm) IsDeletion() bool {
-	return h == deletes || h == deletesUnasked || h == deletesDirectories
+	return slices.Contains([]Harm{deletes, deletesUnasked, deletesDirectories, deletesFound, deletesAllBelow}, h)
 }
 
-// Downloads reports whether a command uses the network and may thus fetch code.
-func Downloads(argv []string) bool { return slices.Contains(Harms(argv), usesNetwork) }
+// IsInlineCode reports whether the harm is code among the words of a command.
+func (h Harm) IsInlineCode() bool { return h == runsInlineCode }
+
+// GeneralRank returns 1 for a reason that only says that code runs, and 0 for any other reason.
+func GeneralRank(why string) int {
+	if why == runsInlineCode.Why || why == runsInput.Why || why == runsProgram.Why {
+		return 1
+	}
+	return 0
+}
+
+// IsScript reports whether the harm is a script that the command runs.
+func (h Harm) IsScript() bool { return h == runsScript }
+
+// Downloads reports whether a command with these harms uses the network and may thus fetch code.
+func Downloads(harms []Harm) bool { return slices.Contains(harms, usesNetwork) }
 
 // Input tells from where, besides its words, a command may get code.
 type Input struct {
@@ -258,20 +283,23 @@ type Input struct {
 	Downloaded bool // another command of the line uses the network
 }
 
-// Unseen describes code that the command runs and that its words do not contain, such as "the script
+// DownloadedScript describes code that a line downloads and runs at once.
+const DownloadedScript = "the downloaded script"
+
+// Unseen describes code that a command with these harms runs and that its words do not contain, such as "the script
 // deploy.sh". If there is no such code, Unseen returns "". The code of the project's own build or
 // tests does not count.
-func Unseen(argv []string, in Input) string {
+func Unseen(argv []string, harms []Harm, in Input) string {
 	name := ProgramName(argv[0])
-	known, harms := Entry(name), Harms(argv)
+	known := Entry(name)
 	all := slices.DeleteFunc(operands(argv[1:], "m"), func(a string) bool { return a == "-" })
 	inline := known.inline != "" && slices.Contains(argv[1:], known.inline) || known.Interprets && slices.Contains(harms, runsInlineCode)
 	switch {
 	case inline && !in.Computed:
 		return ""
-	case known.RunsInput() && (inline || slices.Contains(harms, runsInput) || in.Piped && len(all) == 0):
+	case known.RunsInput() && (inline || slices.Contains(harms, runsInput) || in.Piped && len(all) == 0), known.RunsInput() && in.Computed && in.Downloaded && len(all) > 0 && all[0] == "":
 		if in.Downloaded {
-			return "the downloaded script"
+			return DownloadedScript
 		}
 		return "the input that runs as code"
 	case known.RunsInput() && (known.Interprets || known.inline != "") && len(all) > 0, (name == "." || name == "source") && len(all) > 0:

@@ -1,12 +1,12 @@
 package shell
 
 import (
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -63,8 +63,8 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	for _, w := range files {
 		target := t.file(h.Why, w)
 		found = append(found, target)
-		mild = mild && target.Place == schemas.PlaceProject && plainWord.MatchString(w) && !pathname.IsGlob(w) &&
-			commands.IsBuildOutput(path.Base(target.Path)) && !t.facts.Location.HoldsHome(t.facts.Location.Project)
+		mild = mild && target.Place == schemas.PlaceProject && outputWord.MatchString(w) &&
+			commands.IsBuildOutput(t.facts.Location.Relative(target.Path)) && !t.facts.Location.HoldsHome(t.facts.Location.Project)
 	}
 	if mild {
 		h = commands.Harm{Risk: schemas.RiskMedium, Why: "deletes build output"}
@@ -86,11 +86,14 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	if len(names) > 0 && t.facts.mayGoElsewhere(i) {
 		t.add(schemas.Target{Does: h.Why, Name: commands.Unknown})
 	}
-	if where := commands.OutsideOf(argv); where != "" {
+	if where := commands.OutsideOf(argv, t.facts.harmsOf(i)); where != "" {
 		t.add(schemas.Target{Does: h.Why, Name: where, Place: schemas.PlaceOutside})
 	}
 	return h
 }
+
+// outputWord matches a word that people cannot mistake for nod's own text.
+var outputWord = lazyregexp.New(`^[A-Za-z0-9._/@*-]{1,120}$`)
 
 // file returns the target of a word that is a path.
 func (t *targets) file(does, w string) schemas.Target {

@@ -1,0 +1,164 @@
+package commands
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Language is a kind of code in which nod looks for harms.
+type Language int
+
+const (
+	NoCode Language = iota
+	ShellCode
+	SQLCode
+	ProgramCode // Python, JavaScript, Ruby and the like
+	MongoCode
+)
+
+var languages = map[string]Language{
+	"sh": ShellCode, "bash": ShellCode, "zsh": ShellCode, "dash": ShellCode, "ksh": ShellCode, "fish": ShellCode, "ash": ShellCode, "ssh": ShellCode, "mosh": ShellCode, "su": ShellCode,
+	"psql": SQLCode, "pgcli": SQLCode, "mysql": SQLCode, "mycli": SQLCode, "mariadb": SQLCode, "sqlite3": SQLCode, "sqlite": SQLCode, "litecli": SQLCode, "duckdb": SQLCode, "clickhouse": SQLCode, "clickhouse-client": SQLCode,
+	"sqlcmd": SQLCode, "usql": SQLCode, "bq": SQLCode, "cockroach": SQLCode, "sqlplus": SQLCode, "snowsql": SQLCode, "trino": SQLCode, "cqlsh": SQLCode, "turso": SQLCode,
+	"python": ProgramCode, "pypy": ProgramCode, "ipython": ProgramCode, "node": ProgramCode, "nodejs": ProgramCode, "deno": ProgramCode, "bun": ProgramCode, "tsx": ProgramCode, "ts-node": ProgramCode, "ruby": ProgramCode, "perl": ProgramCode, "php": ProgramCode,
+	"lua": ProgramCode, "osascript": ProgramCode, "rscript": ProgramCode, "pwsh": ProgramCode, "powershell": ProgramCode, "groovy": ProgramCode, "jshell": ProgramCode,
+	"mongo": MongoCode, "mongosh": MongoCode,
+}
+
+// LanguageOf returns the kind of code that a program runs from its words or its input. A version at the end of
+// the program's name does not matter.
+func LanguageOf(program string) Language {
+	name := ProgramName(program)
+	if lang := languages[name]; lang != NoCode {
+		return lang
+	}
+	return languages[strings.TrimRight(name, "0123456789.")]
+}
+
+// InputLanguage returns the kind of code that a command reads from its input, such as a here-document. The
+// command may be another one that starts the program, such as sudo, ssh or docker exec.
+func InputLanguage(argv []string) Language {
+	starts := Entry(ProgramName(argv[0]))
+	for i := len(argv) - 1; i >= 0; i-- {
+		words := argv[i:]
+		if i > 0 && !starts.Wraps && !starts.Interprets && !startsElsewhere(ProgramName(argv[0])) {
+			continue
+		}
+		if fields := strings.Fields(argv[i]); i > 0 && len(fields) > 1 {
+			words = fields // the command line of ssh in one word
+		}
+		switch lang := LanguageOf(words[0]); {
+		case lang == SQLCode, lang == MongoCode:
+			return lang
+		case lang != NoCode && readsCode(words):
+			return lang
+		}
+	}
+	return NoCode
+}
+
+// startsElsewhere reports whether a program may start a command in a container.
+func startsElsewhere(name string) bool {
+	return slices.Contains([]string{"docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc"}, name)
+}
+
+// readsCode reports whether an interpreter runs its input, because its words hold no code and name no script.
+func readsCode(argv []string) bool {
+	name, args := ProgramName(argv[0]), argv[1:]
+	switch name {
+	case "ssh", "mosh":
+		return len(operands(args, sshValues...)) <= 1
+	case "su":
+		return !slices.ContainsFunc(args, func(a string) bool { return a == "-c" || a == "--command" })
+	}
+	flags := func(a string) bool {
+		return a == "-s" || strings.HasPrefix(a, "-") && strings.Trim(a, "-") != "c" && a != "-e" && a != "-m" && a != "-p" && a != "--eval"
+	}
+	script := slices.IndexFunc(args, func(a string) bool { return a == "-" || a == "-s" || a == "/dev/stdin" || !flags(a) })
+	return script < 0 || args[script] == "-" || args[script] == "-s" || args[script] == "/dev/stdin"
+}
+
+// Inner returns the command that a command starts in a container or, by ssh, on another machine. It may be
+// wrong about the first word, and only raises risks.
+func Inner(argv []string) []string {
+	name, args := ProgramName(argv[0]), argv[1:]
+	switch {
+	case name == "ssh":
+		if all := operands(args, sshValues...); len(all) > 2 {
+			at := slices.Index(args, all[1])
+			return args[at:]
+		}
+	case (name == "kubectl" || name == "oc") && slices.Contains(args, "exec"):
+		if at := slices.Index(args, "--"); at >= 0 {
+			return args[at+1:]
+		}
+	case startsElsewhere(name):
+		start := slices.IndexFunc(args, func(a string) bool { return a == "exec" || a == "run" })
+		if start < 0 {
+			return nil
+		}
+		for i := start + 1; i < len(args); i++ {
+			switch a := args[i]; {
+			case !strings.HasPrefix(a, "-"):
+				return args[i+1:]
+			case !strings.Contains(a, "=") && slices.Contains(containerValues, strings.TrimLeft(a, "-")):
+				i++
+			}
+		}
+	}
+	return nil
+}
+
+// containerValues are the flags of docker exec and docker run whose next word is a value.
+var containerValues = strings.Fields("e env env-file u user w workdir v volume p publish name network net mount entrypoint h hostname m memory c cpus l label add-host cap-add cap-drop device platform pull restart security-opt detach-keys index gpus ulimit tmpfs log-driver ip dns pid ipc")
+
+// MayBeCode reports whether a word is long enough to be code in a language.
+func MayBeCode(lang Language, w string) bool {
+	if lang == SQLCode {
+		return strings.ContainsAny(w, " \n\t.\\")
+	}
+	return len(w) > 4 && strings.ContainsAny(w, "( \n`;")
+}
+
+// quotedText matches a text in quotes, and quotedList several of them in brackets.
+var (
+	quotedText = lazyregexp.New(`"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'` + "|`([^`]*)`")
+	quotedList = lazyregexp.New(`[\[(]\s*(?:"[^"\n]*"|'[^'\n]*')(?:\s*,\s*\[?\s*(?:"[^"\n]*"|'[^'\n]*'))+`)
+)
+
+// LinesIn returns the texts in code of a program that may be command lines which the code starts.
+func LinesIn(code string) (lines []string) {
+	code = code[:min(len(code), maxLines)]
+	if !startsPrograms(code) {
+		return nil
+	}
+	for _, m := range quotedText.FindAllStringSubmatch(code, maxTexts) {
+		if text := m[1] + m[2] + m[3]; strings.Contains(text, " ") && mayHarm(strings.Fields(text)) {
+			lines = append(lines, text)
+		}
+	}
+	for _, list := range quotedList.FindAllString(code, maxTexts) {
+		var argv []string
+		for _, m := range quotedText.FindAllStringSubmatch(list, maxTexts) {
+			argv = append(argv, m[1]+m[2])
+		}
+		if mayHarm(argv) {
+			lines = append(lines, schemas.ShellLine(argv))
+		}
+	}
+	return lines
+}
+
+// The number of texts in code, and the length of the code, in which nod looks for command lines.
+const (
+	maxTexts = 50
+	maxLines = 8 << 10
+)
+
+// mayHarm reports whether words begin with the name of a command that may do harm.
+func mayHarm(words []string) bool {
+	return len(words) > 0 && words[0] != "" && slices.ContainsFunc(Harms(words), func(h Harm) bool { return h.Risk != schemas.RiskLow })
+}

@@ -1,0 +1,179 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// CheckPlan returns the verdict on an agent's plan. A plan only announces, so nod always asks; the reasons say
+// what the plan's commands and words show.
+func (p *Policy) CheckPlan(c Call, plan string) Verdict {
+	a := p.judgePlan(plan, c.location())
+	v := Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: append(a.Reasons, "the agent may then act on its plan"), Targets: a.Targets}
+	if a.Risk == schemas.RiskHigh {
+		v.Risk = schemas.RiskHigh
+	}
+	return v
+}
+
+// judgePlan returns the harms of high risk in a plan, in words for what is only planned.
+func (p *Policy) judgePlan(plan string, loc pathname.Location) shell.Assessment {
+	out := shell.Assessment{Risk: schemas.RiskLow}
+	add := func(why string) string {
+		why = planned(why)
+		if out.Risk = schemas.RiskHigh; !slices.Contains(out.Reasons, why) {
+			out.Reasons = append(out.Reasons, why)
+		}
+		return why
+	}
+	read := readPlan(plan)
+	for _, one := range read.code {
+		a := p.shell.Judge(one.lang, one.text, loc)
+		for _, why := range a.Grave {
+			if len(out.Reasons) >= maxJudged || strings.HasPrefix(why, "may ") {
+				continue
+			}
+			does := add(why)
+			for _, t := range a.Targets {
+				if t.Does == why && len(out.Targets) < maxTargets {
+					t.Does = does
+					out.Targets = append(out.Targets, t)
+				}
+			}
+		}
+	}
+	for _, line := range read.prose {
+		for i := range planWords {
+			at := planWords[i].expr.FindString(line)
+			if at != "" && !denied.MatchString(at) && len(out.Reasons) < maxJudged {
+				add(planWords[i].why)
+			}
+		}
+	}
+	return out
+}
+
+// planWords are sentences of a plan about acts that a command would show. The match has the words before the
+// act, which may deny it.
+var planWords = []struct {
+	expr lazyregexp.Regexp
+	why  string
+}{
+	{lazyregexp.New(`(?i)(?:.{0,24}\b)?force[- ]?push`), "overwrites work that others may need"},
+	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:drop|truncate|wipe|empty|delet)\w* (?:of )?(?:the |all |old |this )*(?:\w+ )?(?:tables?|databases?|schemas?|columns?|buckets?|clusters?|volumes?)\b`), "deletes a whole table or database"},
+	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:publish|release)\w* (?:\S+ ){0,4}(?:to|on) (?:npm|pypi|crates\.io|rubygems|maven|docker ?hub|the registry)\b`), "publishes"},
+	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:deploy|migrat|releas|roll)\w* (?:\S+ ){0,4}(?:to|on|in|against) (?:the )?prod(?:uction)?\b|[^\n.]{0,24}\bagainst (?:the )?prod(?:uction)?\b`), "changes production"},
+}
+
+// denied matches the words by which a plan says that it leaves something out.
+var denied = lazyregexp.New(`(?i)(?:\b(?:do not|don['’]t|never|without|avoid|no|not|instead of)\b[^,;:]{0,12})$|\b(?:do not|don['’]t|never|without|avoid|no|not|instead of)\b (?:\w+ )?(?:force|drop|truncat|wipe|empty|delet|publish|releas|deploy|migrat|roll|run|use|call|against)`)
+
+type planPart struct {
+	lang commands.Language
+	text string
+}
+
+// planText is a plan, split into its commands and its sentences.
+type planText struct {
+	code  []planPart
+	prose []string // parts of sentences, without the words in backquotes
+}
+
+// The limits of a plan that nod reads, in bytes and commands.
+const (
+	maxPlan     = 64 << 10
+	maxPlanCode = 200
+)
+
+var (
+	prompt = lazyregexp.New(`^[ \t]*[$>#] `)
+	// proseCommand matches a command in a sentence, for programs whose names are no English words.
+	proseCommand = lazyregexp.New(`\b(?:git|npm|pnpm|yarn|kubectl|helm|terraform|tofu|docker|psql|mysql|curl|wget|scp|rsync|sudo|aws|gcloud|gh|rm|dropdb|redis-cli|cargo|twine|dd|mkfs) [-\w./:~@"'=*|$ ]+`)
+	joints       = strings.NewReplacer(", ", "\n", "; ", "\n", ". ", "\n", " and ", "\n", " then ", "\n", " to ", "\n", " so ", "\n", " for ", "\n")
+)
+
+// readPlan finds the commands of a plan: its blocks of code, the words in backquotes, and commands in sentences.
+// Blocks in a programming language are text that the agent would write, and do not count.
+func readPlan(plan string) (out planText) {
+	fence, block := "", strings.Builder{}
+	add := func(text string, langs ...commands.Language) {
+		for _, lang := range langs {
+			if part := (planPart{lang, text}); len(out.code) < maxPlanCode && !slices.Contains(out.code, part) {
+				out.code = append(out.code, part)
+			}
+		}
+	}
+	for line := range strings.SplitSeq(plan[:min(len(plan), maxPlan)]+"\n```", "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch marked := strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"); {
+		case marked && fence == "":
+			fence = strings.ToLower(strings.Trim(trimmed, "`~ ")) + " "
+		case marked:
+			add(block.String(), languagesOfBlock(strings.TrimSpace(fence))...)
+			fence = ""
+			block.Reset()
+		case fence != "":
+			block.WriteString(prompt.ReplaceAllString(line, "") + "\n")
+		default:
+			out.sentence(line, add)
+		}
+	}
+	return out
+}
+
+// languagesOfBlock returns the kinds of code that a block of code in a plan may hold.
+func languagesOfBlock(name string) []commands.Language {
+	switch name {
+	case "", "sh", "bash", "shell", "zsh", "console", "shell-session", "terminal", "text":
+		return []commands.Language{commands.ShellCode, commands.SQLCode}
+	case "sql", "postgres", "postgresql", "mysql", "psql":
+		return []commands.Language{commands.SQLCode}
+	}
+	return nil
+}
+
+// sentence adds the commands of a line of a plan, and its other words.
+func (p *planText) sentence(line string, add func(text string, langs ...commands.Language)) {
+	parts := strings.Split(line, "`")
+	words := parts[0]
+	for i := 1; i < len(parts); i += 2 {
+		if i+1 < len(parts) {
+			if !denied.MatchString(words) {
+				add(parts[i], commands.ShellCode, commands.SQLCode)
+			}
+			words = parts[i+1]
+			parts[0] += " " + words
+		}
+	}
+	for part := range strings.SplitSeq(joints.Replace(parts[0]), "\n") {
+		if command := proseCommand.FindString(part); command != "" && !denied.MatchString(part[:strings.Index(part, command)]) {
+			add(strings.TrimSpace(command), commands.ShellCode)
+		}
+	}
+	if low := strings.ToLower(line); len(p.prose) < maxPlanCode && slices.ContainsFunc(planHints, func(hint string) bool { return strings.Contains(low, hint) }) {
+		p.prose = append(p.prose, parts[0])
+	}
+}
+
+// planHints are texts of which each sentence that planWords match has one.
+var planHints = []string{"force", "drop", "truncat", "wip", "empt", "delet", "publish", "releas", "prod"}
+
+// planned turns a reason, such as "deletes files", into one for what is only planned.
+func planned(why string) string {
+	verb, rest, _ := strings.Cut(why, " ")
+	switch {
+	case strings.HasSuffix(verb, "ies"):
+		verb = strings.TrimSuffix(verb, "ies") + "y"
+	case strings.HasSuffix(verb, "shes"), strings.HasSuffix(verb, "ches"):
+		verb = strings.TrimSuffix(verb, "es")
+	default:
+		verb = strings.TrimSuffix(verb, "s")
+	}
+	return strings.TrimSpace("plans to " + strings.Replace(verb+" "+rest, "or stops ", "or stop ", 1))
+}
