@@ -92,6 +92,10 @@ func TestAnEngineThatIsBehindIsNamed(t *testing.T) {
 
 	const readsSettings = `"$JS.API.DIRECT.GET.KV_permission_settings.>", "$JS.API.STREAM.MSG.GET.KV_permission_settings"`
 	c.reloads(0, bytes.Replace(config, []byte(`"$JS.API.STREAM.PURGE.permission_log"`), []byte(`"$JS.API.STREAM.PURGE.permission_log", `+readsSettings), 1))
+	require.Eventually(t, func() bool {
+		log, err := os.ReadFile(c.log(0))
+		return err == nil && strings.Contains(string(log), "Reloaded server configuration")
+	}, time.Minute, rig.Tick)
 	js, done := c.jetStream(c.urls)
 	defer done()
 	_, err := js.Publish(t.Context(), "$KV.permission_settings.settings", []byte(`{"approvers": {"people": []}}`))
