@@ -90,13 +90,12 @@ func (k *Keys) signAccounts(now time.Time, further bool) (all []AccountJWT, err 
 	return all, k.operator.noteSigned()
 }
 
-func addFurtherSigner(c *jwt.AccountClaims) (err error) {
-	scope := jwt.NewUserScope()
-	scope.Role, scope.Template.Permissions = "further", Permissions{}.JWT()
-	if scope.Key, err = newPublicKey(nkeys.CreateAccount); err != nil {
+func addFurtherSigner(c *jwt.AccountClaims) error {
+	key, err := newPublicKey(nkeys.CreateAccount)
+	if err != nil {
 		return fmt.Errorf("make a further signing key: %w", err)
 	}
-	c.SigningKeys.AddScopedSigner(scope)
+	c.SigningKeys.AddScopedSigner(signer{name: "further", rights: Permissions{}.JWT()}.scope(key))
 	return nil
 }
 
