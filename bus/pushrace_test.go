@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
@@ -27,26 +28,31 @@ func TestNoConnectionOutlivesARevocation(t *testing.T) {
 		connects func(*racing) func() (*nats.Conn, error)
 		removes  func(*racing) error
 		pushed   []roles.Account
+		others   []roles.ID // keep their connections
 	}{
 		"of its key": {
 			func(r *racing) func() (*nats.Conn, error) {
 				stolen, err := os.ReadFile(r.keys.Path(asAda))
 				require.NoError(r.t, err)
 				return func() (*nats.Conn, error) {
-					return nats.Connect(r.url, nats.UserCredentialBytes(stolen), nats.NoReconnect())
+					return nats.Connect(r.url, nats.UserCredentialBytes(stolen), nats.NoReconnect(), nats.Timeout(time.Minute))
 				}
 			},
 			func(r *racing) error { return r.keys.Revoke(asAda) },
 			[]roles.Account{roles.Edge},
+			[]roles.ID{asBob},
 		},
 		"of the key that has signed it": {
 			func(r *racing) func() (*nats.Conn, error) {
 				edge := r.account(asAda)
 				token, user := signedUser(r.t, operatorSeed(r.t, r.dir, "agent"), func(c *jwt.UserClaims) { c.Name, c.IssuerAccount = "ada", edge })
-				return func() (*nats.Conn, error) { return nats.Connect(r.url, bearerOf(token, user), nats.NoReconnect()) }
+				return func() (*nats.Conn, error) {
+					return nats.Connect(r.url, bearerOf(token, user), nats.NoReconnect(), nats.Timeout(time.Minute))
+				}
 			},
 			func(r *racing) error { _, err := r.keys.RotateSigner("agent"); return err },
-			[]roles.Account{roles.Edge},
+			roles.Pushed(),
+			nil,
 		},
 		"of the token service that has admitted it": {
 			func(r *racing) func() (*nats.Conn, error) {
@@ -56,12 +62,17 @@ func TestNoConnectionOutlivesARevocation(t *testing.T) {
 			},
 			func(r *racing) error { return r.keys.Revoke(asTokenService) },
 			[]roles.Account{roles.Tokens, roles.Edge},
+			[]roles.ID{asAda, asBob},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := startRacing(t)
 			connect := c.connects(r)
+			var others []*nats.Conn
+			for _, id := range append(c.others, asOwner, asOwnerStore, asEngine, asEngineStore, asObserver, asTerminal, asWeb, asTg) {
+				others = append(others, r.as(id))
+			}
 			require.NoError(t, c.removes(r))
 			connected := make(chan *nats.Conn, 1)
 			r.armed.Store(true)
@@ -72,13 +83,21 @@ func TestNoConnectionOutlivesARevocation(t *testing.T) {
 				}
 				connected <- nc
 			}()
-			<-r.held
+			select {
+			case <-r.held:
+			case <-connected:
+				t.Fatal("the race has not happened")
+			}
 			_, err := bus.PushSigned(t.Context(), r.url, r.keys, c.pushed, quiet())
 			require.NoError(t, err)
 			nc := <-connected
 			require.NotNil(t, nc, "the race has not happened")
 			t.Cleanup(nc.Close)
 			require.Eventually(t, nc.IsClosed, 10*time.Second, 10*time.Millisecond)
+			for _, other := range others {
+				require.NoError(t, other.Flush())
+				require.Zero(t, other.Stats().Reconnects, "other keys keep their connections")
+			}
 		})
 	}
 }
@@ -107,7 +126,9 @@ func startRacing(t *testing.T) *racing {
 		}
 	}
 	patient := strings.Replace(keys.OperatorConfig(accounts, filepath.Join(dir, "accounts")), "timeout: 1.5", "timeout: 60", 1)
-	s := startText(t, fmt.Sprintf("jetstream { store_dir: %q }\n%s", dir, patient))
+	s := startText(t, fmt.Sprintf("jetstream { store_dir: %q }\n%s", dir, patient), func(o *server.Options) {
+		o.DisableShortFirstPing = true // a client that the server pings while it connects gives up
+	})
 	r := &racing{
 		guarded: &guarded{t: t, dir: dir, url: s.ClientURL(), keys: keys}, held: make(chan struct{}), goes: make(chan struct{}),
 		edge: roles.AccountsOf(accounts, roles.Edge)[0].PublicKey,
