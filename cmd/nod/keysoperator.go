@@ -112,6 +112,9 @@ func (e *env) rotateSigner(name string) error {
 	for _, u := range elsewhere {
 		fmt.Fprintf(e.stderr, "a key of %s is not in this directory and has to be replaced: nod keys revoke %s, then nod keys add %s\n", u.ID, u.ID, u.ID)
 	}
+	if name == "sentinel" && keys.AdmitConfig() != "" {
+		fmt.Fprintln(e.stderr, "your servers admit nobody by a token until each one has the new text of nod keys config, and is reloaded")
+	}
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
