@@ -38,10 +38,10 @@ func startAdmitting(t *testing.T, m mode) *admitting {
 		g, server, users := embedGuarded(t, asTokenService)
 		return &admitting{guarded: g, server: server, users: users}
 	}
-	dir, keys, accounts := operatorKeys(t, asTokenService)
+	dir, keys, config := admittingConfig(t, m)
 	users, err := keys.Users()
 	require.NoError(t, err)
-	text := fmt.Sprintf("jetstream { store_dir: %q }\n%s", dir, keys.OperatorConfig(accounts, filepath.Join(dir, "accounts")))
+	text := fmt.Sprintf("jetstream { store_dir: %q }\n%s", dir, config)
 	return &admitting{guarded: &guarded{t: t, dir: dir, url: startText(t, text).ClientURL(), keys: keys}, users: users}
 }
 

@@ -2,8 +2,11 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/nodbus/nod/bus/roles"
 )
 
 // Reading is one reading of the broker's clock.
@@ -24,6 +27,24 @@ func (s *Store) ReadClock(ctx context.Context) (Reading, error) {
 	}
 	half := time.Since(before) / 2
 	return Reading{Broker: info.TimeStamp, At: before.Add(half), Err: half}, nil
+}
+
+// ServerAhead returns how far the clock of the server to which c is connected is ahead of this machine's
+// clock. The connection needs the key of an observer.
+func (c *Conn) ServerAhead(ctx context.Context) (ahead time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
+	defer cancel()
+	asked := time.Now()
+	reply, err := c.nc.RequestWithContext(ctx, roles.OwnServer, nil)
+	if err != nil {
+		return 0, fmt.Errorf("ask the server for its time: %w", err)
+	}
+	half := time.Since(asked) / 2
+	var info struct{ Server struct{ Time time.Time } }
+	if err := json.Unmarshal(reply.Data, &info); err != nil || info.Server.Time.IsZero() {
+		return 0, fmt.Errorf("the server's reply %.100q has no time", reply.Data)
+	}
+	return info.Server.Time.Sub(asked.Add(half)), nil
 }
 
 // clockReadings is the number of readings that BrokerTime makes.

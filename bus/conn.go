@@ -210,6 +210,9 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 			}
 			return fmt.Errorf("the NATS server at %s %w: name others with --creds or NOD_CREDS", c.where(o), ErrRefused)
 		}
+		if o.TokenFile != "" && loginTooLong(err) {
+			return fmt.Errorf("the NATS server at %s %w: the token in %s is too long for it: put the max_control_line of nod keys config into its configuration, and start it again", c.where(o), ErrRefused, o.TokenFile)
+		}
 		if o.TokenFile != "" && errors.Is(err, nats.ErrSecureConnWanted) {
 			return fmt.Errorf("the NATS server at %s does not speak TLS, and a token must not cross the network in the clear: set up TLS there, or use a key (--creds)", c.where(o))
 		}

@@ -177,10 +177,13 @@ func operatorSeed(t *testing.T, dir, name string) nkeys.KeyPair {
 }
 
 // startText runs a server with this text as its configuration.
-func startText(t *testing.T, text string) *server.Server {
+func startText(t *testing.T, text string, changes ...func(*server.Options)) *server.Server {
 	t.Helper()
 	opts := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
 	require.NoError(t, opts.ProcessConfigString(text), text)
+	for _, change := range changes {
+		change(opts)
+	}
 	ns, err := server.NewServer(opts)
 	require.NoError(t, err)
 	ns.Start()

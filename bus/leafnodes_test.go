@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"strings"
@@ -64,33 +65,43 @@ func (g *guarded) leafNode(id roles.ID, address string) (reply string) {
 	require.NoError(g.t, err)
 	public, err := pair.PublicKey()
 	require.NoError(g.t, err)
+	return leafNodeAs(g.t, address, func(nonce string) map[string]any {
+		signature, err := pair.Sign([]byte(nonce))
+		require.NoError(g.t, err)
+		login := map[string]any{"sig": base64.RawURLEncoding.EncodeToString(signature)}
+		if g.keys.Operator() {
+			login["jwt"], err = nkeys.ParseDecoratedJWT(file)
+			require.NoError(g.t, err)
+		} else {
+			login["nkey"] = public
+		}
+		return login
+	})
+}
+
+// leafNodeAs is like leafNode, with the login that the function returns for the server's nonce.
+func leafNodeAs(t *testing.T, address string, login func(nonce string) map[string]any) (reply string) {
+	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	require.NoError(g.t, err)
+	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(g.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
 	lines := bufio.NewReader(conn)
 	line, err := lines.ReadString('\n')
-	require.NoError(g.t, err)
+	require.NoError(t, err)
 	var info struct {
 		Nonce string `json:"nonce"`
 	}
-	require.NoError(g.t, json.Unmarshal([]byte(strings.TrimPrefix(line, "INFO ")), &info))
-	signature, err := pair.Sign([]byte(info.Nonce))
-	require.NoError(g.t, err)
-	hello := map[string]any{"sig": base64.RawURLEncoding.EncodeToString(signature), "server_id": "leaf", "name": "leaf", "version": "2.15.0"}
-	if g.keys.Operator() {
-		hello["jwt"], err = nkeys.ParseDecoratedJWT(file)
-		require.NoError(g.t, err)
-	} else {
-		hello["nkey"] = public
-	}
+	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(line, "INFO ")), &info))
+	hello := map[string]any{"server_id": "leaf", "name": "leaf", "version": "2.15.0"}
+	maps.Copy(hello, login(info.Nonce))
 	text, err := json.Marshal(hello)
-	require.NoError(g.t, err)
+	require.NoError(t, err)
 	_, err = fmt.Fprintf(conn, "CONNECT %s\r\nLMSG $JS.ACK.permission_prompts.tg.1.1.1.1.1 4\r\n+ACK\r\nPING\r\n", text)
-	require.NoError(g.t, err)
+	require.NoError(t, err)
 	for !strings.HasPrefix(line, "PONG") && !strings.HasPrefix(line, "-ERR") {
 		line, err = lines.ReadString('\n')
-		require.NoError(g.t, err)
+		require.NoError(t, err)
 	}
 	return line
 }

@@ -122,6 +122,13 @@ func TestAnObserverLooks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "first", string(logged.Data))
 		require.NoError(t, o.nc.LastError())
+
+		c, err := bus.Connect(ctx, bus.Options{URL: o.url, Creds: o.keys.Path(asObserver), Inbox: asObserver.InboxPrefix(), Log: quiet()})
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		ahead, err := c.ServerAhead(ctx)
+		require.NoError(t, err)
+		require.Less(t, ahead.Abs(), 10*time.Second)
 	})
 }
 

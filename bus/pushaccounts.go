@@ -67,14 +67,10 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 	}
 }
 
-// PushSigned signs the accounts with these names and sends them, and does both twice. A server checks the
-// key of a new connection before it adds the connection to its list. During the first update, a connection
-// with a revoked key may have passed the check and not be in the list yet, so the update does not close it.
-// The second update does. The accounts are signed again for it, because servers ignore an account that they
-// have already. The caller holds the keys' Lock.
+// PushSigned signs the accounts with these names and sends both of their versions. The caller holds the
+// keys' Lock.
 func PushSigned(ctx context.Context, url string, keys *roles.Keys, names []roles.Account, log *slog.Logger) (servers []string, err error) {
-	for range 2 {
-		accounts, err := keys.AccountJWTs(time.Now())
+	for accounts, err := range keys.AccountVersions(time.Now()) {
 		if err != nil {
 			return nil, err
 		}

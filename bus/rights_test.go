@@ -114,7 +114,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 			$JS.API.CONSUMER.INFO.permission_prompts.tg $JS.API.CONSUMER.INFO.permission_prompts.wa
 			$JS.API.CONSUMER.CREATE.KV_pending_permissions.x.$KV.pending_permissions.s.1
 			$JS.API.CONSUMER.DELETE.KV_pending_permissions.outbox
-			_NOD.account_info _NOD.stream_info.permission_log _NOD.message_get.permission_log
+			$SYS.REQ.USER.INFO _NOD.account_info _NOD.stream_info.permission_log _NOD.message_get.permission_log
 			_NOD.direct_get.s.1 _NOD.consumer_info.permission_prompts.tg _NOD.watch.x _NOD.unwatch.x
 			nod.v1.query.observer.pending nod.v1.query.observer.show nod.v1.query.observer.history
 			nod.v1.query.observer.session nod.v1.query.observer.grants nod.v1.query.observer.unsettled

@@ -62,8 +62,8 @@ func (c *Conn) StoreStates(ctx context.Context) (all []StoreState, err error) {
 	}
 	for i, config := range storeConfigs(1) {
 		s := StoreState{Name: config.Name, Exists: slices.Contains(exist, config.Name)}
-		if info := led[config.Name]; info != nil && info.Cluster != nil {
-			s.describe(info)
+		if info := led[config.Name]; info != nil {
+			s.describe(info, c.ServerInfo().Name)
 			s.Differs = differences(storeConfigs(s.Replicas)[i], info.Config)
 			s.Err = c.inquire(ctx, &s)
 		}
@@ -91,10 +91,14 @@ func (c *Conn) listStreams(ctx context.Context) (exist []string, led map[string]
 	return exist, led, list.Err()
 }
 
-func (s *StoreState) describe(info *jetstream.StreamInfo) {
-	s.Leader, s.Replicas = info.Cluster.Leader, info.Config.Replicas
-	for _, p := range info.Cluster.Replicas {
-		s.Followers = append(s.Followers, Follower{p.Name, p.Current, p.Offline, p.Lag, p.Active})
+// describe takes over the state of a stream. Without a cluster, the only server leads it.
+func (s *StoreState) describe(info *jetstream.StreamInfo, server string) {
+	s.Leader, s.Replicas = server, info.Config.Replicas
+	if cluster := info.Cluster; cluster != nil {
+		s.Leader = cluster.Leader
+		for _, p := range cluster.Replicas {
+			s.Followers = append(s.Followers, Follower{p.Name, p.Current, p.Offline, p.Lag, p.Active})
+		}
 	}
 	s.Bytes, s.MaxBytes = int64(info.State.Bytes), info.Config.MaxBytes
 }
@@ -144,7 +148,7 @@ func (c *Conn) inquire(ctx context.Context, s *StoreState) error {
 		if _, ours := consumerConfig(s.Name, info.Name); !ours || info.Config.Durable == "" {
 			continue
 		}
-		q := QueueState{Name: info.Name, Waiting: int(info.NumPending), Unacked: info.NumAckPending, Readers: info.NumWaiting}
+		q := QueueState{Name: info.Name, Leader: s.Leader, Waiting: int(info.NumPending), Unacked: info.NumAckPending, Readers: info.NumWaiting}
 		if info.Cluster != nil {
 			q.Leader = info.Cluster.Leader
 		}

@@ -77,6 +77,11 @@ func readToken(path string) (string, error) {
 // admitted the client. The NATS client then gives up before it reads the refusal.
 func pingedEarly(err error) bool { return strings.Contains(err.Error(), "expected 'PONG', got 'PING'") }
 
+// loginTooLong reports whether the server has refused a login because of its length.
+func loginTooLong(err error) bool {
+	return strings.Contains(err.Error(), "maximum control line exceeded")
+}
+
 // tokenRefused returns the error that says that the server has refused the token.
 func tokenRefused(o Options, where string) error {
 	token, err := readToken(o.TokenFile)

@@ -62,6 +62,31 @@ func TestATokenFileThatCannotBeUsedIsNamed(t *testing.T) {
 	requireOneLine(t, err, "name one of them")
 }
 
+// The longest token reaches the token service. A server without a token service takes only short logins, and
+// the error says so.
+func TestALongTokenIsSentOrNamed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("a", 16<<10)), 0o600))
+	join := func(url string) error {
+		conn, err := bus.Join(t.Context(), bus.Place{URL: url, TokenFile: file, DataDir: t.TempDir()}, asAda, quiet())
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	inBothModes(t, func(t *testing.T, m mode) {
+		a := startAdmitting(t, m)
+		asked := make(chan string, 1)
+		a.serve(tellsWhatItIsAsked(asked))
+		require.NoError(t, join(a.url))
+		require.Len(t, <-asked, 16<<10)
+		err := join(startIn(t, m).url)
+		requireOneLine(t, err, "too long", "max_control_line")
+		require.ErrorIs(t, err, bus.ErrRefused)
+	})
+}
+
 // NOD_AGENT must not choose among the keys of the data directory, because anyone who sets a hook's
 // environment could choose it.
 func TestTheEnvironmentChoosesNoKeyOfTheDataDirectory(t *testing.T) {

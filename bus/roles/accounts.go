@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -21,10 +22,32 @@ type AccountJWT struct {
 	JWT       string
 }
 
+// AccountVersions signs all accounts twice, as AccountJWTs does. Running servers must get both versions, one
+// after the other.
+//
+// A server checks a new connection before it adds the connection to its list. While it gets the first
+// version, a connection whose key is revoked or whose signing key is removed may have passed the check and
+// not be in the list yet, so the server does not close it. With the second version it does. A server looks
+// for signing keys that are gone only if the account's signing keys have changed. The first version
+// therefore has one signing key more.
+func (k *Keys) AccountVersions(now time.Time) iter.Seq2[[]AccountJWT, error] {
+	return func(yield func([]AccountJWT, error) bool) {
+		for _, further := range []bool{true, false} {
+			if all, err := k.signAccounts(now, further); !yield(all, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // AccountJWTs signs all accounts anew, for servers in operator mode. The accounts list all revoked
 // keys, and those replaced keys whose overlap is over at the time in the parameter now. An overlap is
 // the time in which a replaced key is still accepted. The caller holds Lock.
-func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
+func (k *Keys) AccountJWTs(now time.Time) ([]AccountJWT, error) { return k.signAccounts(now, false) }
+
+// signAccounts signs all accounts. If further is true, each gets one more signing key, whose seed nobody
+// has and whose users would have no rights.
+func (k *Keys) signAccounts(now time.Time, further bool) (all []AccountJWT, err error) {
 	if err := k.revokeEarlier(now); err != nil {
 		return nil, err
 	}
@@ -49,6 +72,11 @@ func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 		if err := k.operator.addTokens(c); err != nil {
 			return nil, err
 		}
+		if further {
+			if err := addFurtherSigner(c); err != nil {
+				return nil, err
+			}
+		}
 		var problems jwt.ValidationResults
 		if c.Validate(&problems); problems.IsBlocking(true) {
 			return nil, fmt.Errorf("describe the account %s: %w", a, problems.Errors()[0])
@@ -60,6 +88,15 @@ func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 		all = append(all, AccountJWT{a, c.Subject, token})
 	}
 	return all, k.operator.noteSigned()
+}
+
+func addFurtherSigner(c *jwt.AccountClaims) error {
+	key, err := newPublicKey(nkeys.CreateAccount)
+	if err != nil {
+		return fmt.Errorf("make a further signing key: %w", err)
+	}
+	c.SigningKeys.AddScopedSigner(signer{name: "further", rights: Permissions{}.JWT()}.scope(key))
+	return nil
 }
 
 const (

@@ -33,8 +33,9 @@ type AdmitKeys struct {
 }
 
 // maxControlLine is the greatest length of a CONNECT message, which contains the token, on servers
-// that admit agents by tokens. NATS's default of 4 kB is too short for the tokens of some issuers.
-const maxControlLine = 16 << 10
+// that admit agents by tokens. The longest token has 16 kB, and some issuers' tokens are longer than NATS's
+// default of 4 kB.
+const maxControlLine = 20 << 10
 
 // AdmitWithin is how long a server waits for the token service before it refuses a client. After 2 s the
 // server would ping the client, and the client would take the ping for a fault. AdmitWithin is therefore

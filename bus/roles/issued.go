@@ -147,7 +147,9 @@ func (k *Keys) issued(id ID) (users []User, err error) {
 	return users, err
 }
 
-// revokeIssued notes that all users with this ID are revoked. Their key files are removed afterwards.
+// revokeIssued notes that all users with this ID are revoked. Their key files are removed afterwards. It also
+// reports true if only an earlier call has revoked users, because the command that made it may have been
+// killed before it told the servers.
 func (k *Keys) revokeIssued(id ID) (revoked bool, err error) {
 	if k.operator == nil {
 		return false, nil
@@ -164,7 +166,8 @@ func (k *Keys) revokeIssued(id ID) (revoked bool, err error) {
 			return false, err
 		}
 	}
-	return len(users) > 0, nil
+	all, err := k.operator.users(revokedDir)
+	return slices.ContainsFunc(all, func(u User) bool { return u.ID == id }), err
 }
 
 func (o *operator) revoke(u User) error {

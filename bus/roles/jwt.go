@@ -124,6 +124,14 @@ func (id ID) jwtName() string {
 	return id.String()
 }
 
+// scope describes the signing key in an account's JWT. The parameter key is its public half.
+func (s signer) scope(key string) *jwt.UserScope {
+	scope := jwt.NewUserScope()
+	scope.Key, scope.Role, scope.Template.Permissions = key, s.name, s.rights
+	scope.Template.AllowedConnectionTypes, scope.Template.BearerToken = ConnectionTypes(), s.bearer
+	return scope
+}
+
 // accountNames lists the accounts of a server in operator mode.
 func accountNames() []Account { return []Account{System, Store, Edge, Observe, Tokens} }
 
@@ -138,10 +146,7 @@ func (s *operatorState) claims(a Account, issued, revoked []User) *jwt.AccountCl
 	c.DefaultPermissions = Permissions{}.JWT() // for a user that no signer of a role has signed
 	for _, sign := range s.signers() {
 		if sign.account == a {
-			scope := jwt.NewUserScope()
-			scope.Key, scope.Role, scope.Template.Permissions = s.signerKey(sign.name), sign.name, sign.rights
-			scope.Template.AllowedConnectionTypes, scope.Template.BearerToken = ConnectionTypes(), sign.bearer
-			c.SigningKeys.AddScopedSigner(scope)
+			c.SigningKeys.AddScopedSigner(sign.scope(s.signerKey(sign.name)))
 		}
 	}
 	if a == Tokens {

@@ -21,6 +21,10 @@ const (
 	UnwatchSubject = "_NOD.unwatch."
 )
 
+// OwnServer is the subject on which a server tells its client about itself, with its time, and about the
+// client's rights.
+const OwnServer = "$SYS.REQ.USER.INFO"
+
 // RecordsBucket is the stream of the bucket of records, which observers may read.
 const RecordsBucket = "KV_pending_permissions"
 
@@ -89,7 +93,7 @@ func observer() Permissions {
 	for _, r := range observedRequests() {
 		p.Publish = append(p.Publish, r.mapped)
 	}
-	p.Publish = append(p.Publish, WatchSubject+">", UnwatchSubject+"*")
+	p.Publish = append(p.Publish, WatchSubject+">", UnwatchSubject+"*", OwnServer)
 	p.Publish = append(append(p.Publish, discoverySubjects()...), observerQueries()...)
 	return p
 }

@@ -49,7 +49,7 @@ func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, er
 
 // Revoke removes the key of this ID and then, one after another, the replaced keys that are still
 // accepted. If Revoke is killed, it must be called again. The error is fs.ErrNotExist if the ID had
-// no key.
+// no key, in operator mode if it never had one.
 func (k *Keys) Revoke(id ID) error {
 	earlier, err := k.earlier()
 	if err != nil {

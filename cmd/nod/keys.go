@@ -111,6 +111,9 @@ func (c *keysAddCmd) Run(e *env) error {
 		}
 		fmt.Fprintf(e.stderr, "with the nats command: nats %s %s --inbox-prefix %s …\n", flag, keys.Path(id), id.InboxPrefix())
 	}
+	if id.Role == roles.Agent && !slices.Contains(roles.First(), id) {
+		fmt.Fprintf(e.stderr, "a program that connects with this key (--creds) also needs NOD_AGENT=%s\n", id.Name)
+	}
 	if id.Role == roles.TokenService {
 		return e.tokenServiceInForce(keys)
 	}
@@ -176,7 +179,7 @@ func (c *keysRevokeCmd) Run(e *env) error {
 			return true, nil
 		}
 		accepted, err := e.accepts(id, old.Name())
-		return !accepted, err
+		return err == nil && !accepted, err
 	})
 }
 

@@ -111,6 +111,9 @@ func (e *env) rotateSigner(name string) error {
 	for _, u := range elsewhere {
 		fmt.Fprintf(e.stderr, "a key of %s is not in this directory and has to be replaced: nod keys revoke %s, then nod keys add %s\n", u.ID, u.ID, u.ID)
 	}
+	if name == "sentinel" && keys.AdmitConfig() != "" {
+		fmt.Fprintln(e.stderr, "your servers admit nobody by a token until each one has the new text of nod keys config, and is reloaded")
+	}
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
@@ -145,33 +148,44 @@ func (keysPushCmd) Run(e *env) error {
 // operatorConfig prints the configuration of servers in operator mode. With --nsc it prepares the
 // accounts for another operator to sign.
 func (c *keysConfigCmd) operatorConfig(e *env, keys *roles.Keys) error {
+	if c.NSC != "" {
+		return c.forNSC(e, keys)
+	}
 	accounts, err := keys.AccountJWTs(time.Now())
 	if err != nil {
 		return err
-	}
-	if c.NSC != "" {
-		return c.forNSC(e, keys, roles.AccountsOf(accounts, roles.Pushed()...))
 	}
 	_, err = fmt.Fprint(e.stdout, keys.OperatorConfig(accounts, c.ResolverDir))
 	return err
 }
 
-// forNSC writes the accounts to files, and prints the commands with which another operator signs and
-// publishes them.
-func (c *keysConfigCmd) forNSC(e *env, keys *roles.Keys, accounts []roles.AccountJWT) error {
+// nscBetween separates the commands for the two versions. nsc signs each version again, and servers compare
+// the times of two signatures only to the second.
+const nscBetween = "# Again, to close the connections that were being made meanwhile:\nsleep 2\n"
+
+// forNSC writes both versions of the accounts to files, and prints the commands with which another operator
+// signs and publishes them.
+func (c *keysConfigCmd) forNSC(e *env, keys *roles.Keys) error {
 	if err := os.MkdirAll(c.NSC, 0o755); err != nil {
 		return fmt.Errorf("write the accounts: %w", err)
 	}
-	for _, a := range accounts {
-		file := filepath.Join(c.NSC, a.Name()+".jwt")
-		if err := os.WriteFile(file, []byte(a.JWT+"\n"), 0o644); err != nil {
-			return fmt.Errorf("write the account %s: %w", a.Account, err)
+	var versions []string // the commands for each version
+	for all, err := range keys.AccountVersions(time.Now()) {
+		if err != nil {
+			return err
 		}
-		fmt.Fprintf(e.stdout, "nsc import account --force --overwrite --file %s\n", shellQuoted(file))
+		var imports, pushes strings.Builder
+		for _, a := range roles.AccountsOf(all, roles.Pushed()...) {
+			file := filepath.Join(c.NSC, fmt.Sprintf("%s.%d.jwt", a.Name(), len(versions)+1))
+			if err := os.WriteFile(file, []byte(a.JWT+"\n"), 0o644); err != nil {
+				return fmt.Errorf("write the account %s: %w", a.Account, err)
+			}
+			fmt.Fprintf(&imports, "nsc import account --force --overwrite --file %s\n", shellQuoted(file))
+			fmt.Fprintf(&pushes, "nsc push --account %s\n", a.Name())
+		}
+		versions = append(versions, imports.String()+pushes.String())
 	}
-	for _, a := range accounts {
-		fmt.Fprintf(e.stdout, "nsc push --account %s\n", a.Name())
-	}
+	fmt.Fprint(e.stdout, strings.Join(versions, nscBetween))
 	if lines := keys.AdmitConfig(); lines != "" {
 		fmt.Fprintf(e.stderr, "for the token service, each server's configuration also needs these lines, and a reload:\n%s", lines)
 	}

@@ -31,7 +31,7 @@ type process struct {
 	paused bool
 }
 
-// clock returns the path of the process's clock file (see clockFile).
+// clock returns the path of the process's clock file (see testprogram.ClockFile).
 func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") }
 
 func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
@@ -44,7 +44,7 @@ func (p *process) start(ctx context.Context) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(p.args[0], p.args[1:]...)
-	cmd.Env = append(append(os.Environ(), p.env...), clockFile+"="+p.clock())
+	cmd.Env = append(append(os.Environ(), p.env...), testprogram.ClockFile+"="+p.clock())
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -69,7 +72,89 @@ func TestTheClusterIsExaminedAgain(t *testing.T) {
 	c.examines(false, "different numbers of replicas: 1 for shown_prompts; 3 for pending_permissions")
 }
 
-// The method changes edits the configuration of a stream.
+// One of two engines loses the right to read the settings: nod doctor --cluster finds that it is behind and,
+// later, that it allows nothing.
+func TestAnEngineThatIsBehindIsNamed(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: a server and engines as processes")
+	}
+	c := configure(t, 1)
+	earlier, config := c.rotatesStoreKey()
+	c.servers = append(c.servers, c.serve(0))
+	behind := c.command("engine", "engine", "--replicas", "1", "--store-creds", earlier)
+	up, up2 := c.says(behind), (<-chan string)(nil)
+	require.Contains(t, <-up, "an engine is up")
+	_, up2 = c.engine(1)
+	require.Contains(t, <-up2, "an engine is up")
+	c.letsMeAnswer()
+	c.examines(true, "2 run", "all have read the same settings")
+
+	const readsSettings = `"$JS.API.DIRECT.GET.KV_permission_settings.>", "$JS.API.STREAM.MSG.GET.KV_permission_settings"`
+	c.reloads(0, bytes.Replace(config, []byte(`"$JS.API.STREAM.PURGE.permission_log"`), []byte(`"$JS.API.STREAM.PURGE.permission_log", `+readsSettings), 1))
+	require.Eventually(t, func() bool {
+		log, err := os.ReadFile(c.log(0))
+		return err == nil && strings.Contains(string(log), "Reloaded server configuration")
+	}, time.Minute, rig.Tick)
+	js, done := c.jetStream(c.urls)
+	defer done()
+	_, err := js.Publish(t.Context(), "$KV.permission_settings.settings", []byte(`{"approvers": {"people": []}}`))
+	require.NoError(t, err)
+	c.examines(false, "these have not read the newest settings, freezes or sessions: ")
+	c.examines(false, "these cannot read the settings or freezes, and allow nothing: ")
+	c.reloads(0, config)
+	c.examines(true, "all have read the same settings")
+}
+
+// rotatesStoreKey replaces the engines' key for the stores. It returns the file of the earlier key, which is
+// still accepted, and the server's configuration, in which the earlier key is the first one.
+func (c *cluster) rotatesStoreKey() (earlier string, config []byte) {
+	c.t.Helper()
+	earlier = filepath.Join(c.dir, "earlier.nk")
+	require.NoError(c.t, os.WriteFile(earlier, c.copied("engine-store"), 0o600))
+	keys, err := roles.OpenKeys(c.dir)
+	require.NoError(c.t, err)
+	id := roles.ID{Role: roles.EngineStore}
+	first, err := keys.User(id)
+	require.NoError(c.t, err)
+	second, _, err := keys.Rotate(id, time.Hour)
+	require.NoError(c.t, err)
+	c.configures(0)
+	config, err = os.ReadFile(c.config(0))
+	require.NoError(c.t, err)
+	if bytes.Index(config, []byte(first.PublicKey)) > bytes.Index(config, []byte(second.PublicKey)) {
+		swap := strings.NewReplacer(first.PublicKey, second.PublicKey, second.PublicKey, first.PublicKey)
+		config = []byte(swap.Replace(string(config)))
+		require.NoError(c.t, os.WriteFile(c.config(0), config, 0o600))
+	}
+	return earlier, config
+}
+
+// nod doctor --cluster names the server whose clock is wrong, even if this server leads no store.
+func TestAWrongClockOfAServerIsNamed(t *testing.T) {
+	t.Parallel()
+	rig.OnlyLong(t, "it builds nats-server and the standard library once more")
+	overlay, err := testprogram.SteppedClock(filepath.Join(t.TempDir(), "overlay"))
+	require.NoError(t, err)
+	c := configure(t, 3)
+	for n := range 2 {
+		c.servers = append(c.servers, c.serve(n))
+	}
+	stepped := filepath.Join(t.TempDir(), "nats-server")
+	require.NoError(t, testprogram.Build("github.com/nats-io/nats-server/v2", stepped, "-overlay", overlay))
+	clock := filepath.Join(c.dir, "clock")
+	require.NoError(t, os.WriteFile(clock, []byte("-600"), 0o600))
+	p := exec.Command(stepped, "-c", c.config(2))
+	p.Env = append(os.Environ(), testprogram.ClockFile+"="+clock)
+	c.servers = append(c.servers, c.begin(p))
+	_, up := c.engine(3)
+	require.Contains(t, <-up, "an engine is up")
+	c.examines(false, "n0, n1, n2 are at most 10m0.", "n2 is 10m0s behind this machine")
+	require.NoError(t, os.WriteFile(clock, []byte("0"), 0o600))
+	c.examines(true, "the clocks of this machine and of n0, n1, n2 are at most")
+}
+
+// changes edits the configuration of a stream.
 func (c *cluster) changes(js jetstream.JetStream, name string, edit func(*jetstream.StreamConfig)) {
 	c.t.Helper()
 	s, err := js.Stream(c.t.Context(), name)

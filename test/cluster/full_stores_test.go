@@ -27,7 +27,7 @@ func TestStoresWithoutRoomRefuseAndGoOn(t *testing.T) {
 	c := configure(t, 1)
 	config, err := os.ReadFile(c.config(0))
 	require.NoError(t, err)
-	small := strings.Replace(string(config), "sync_interval: always", "sync_interval: always, max_file_store: 3000000", 1)
+	small := strings.Replace(string(config), "max_file_store: 100G", "max_file_store: 3000000", 1)
 	require.NotEqual(t, string(config), small)
 	require.NoError(t, os.WriteFile(c.config(0), []byte(small), 0o600))
 	c.servers = append(c.servers, c.serve(0))

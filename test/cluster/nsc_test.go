@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/internal/testports"
@@ -62,10 +63,30 @@ func TestAnotherOperatorSigns(t *testing.T) {
 	require.Contains(t, c.offline("revoke", "agent-ci"), "nod keys config")
 	require.NoError(t, running.Flush(), "no server knows it yet")
 	commands, _ = c.keys("config", "--nsc", filepath.Join(home, "accounts"))
-	shell(commands)
+	first, second, twice := strings.Cut(commands, "sleep 2\n")
+	require.True(t, twice)
+	shell(first)
+	keys := signingKeys(t, filepath.Join(home, "jwt"))
+	shell(second)
+	require.Less(t, signingKeys(t, filepath.Join(home, "jwt")), keys, "the server checks signing keys only if they have changed")
 	require.Eventually(t, running.IsClosed, 30*time.Second, rig.Tick)
 	c.refuses(file)
 	c.allowed("second")
+}
+
+// signingKeys returns the number of signing keys of all accounts that a server has stored.
+func signingKeys(t *testing.T, resolver string) (n int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(resolver, "*.jwt"))
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		account, err := jwt.DecodeAccountClaims(string(text))
+		require.NoError(t, err)
+		n += len(account.SigningKeys)
+	}
+	return n
 }
 
 // offline runs nod keys without the address of a server.

@@ -171,12 +171,7 @@ func TestRevocationsSurviveKillNine(t *testing.T) {
 			_ = p.Process.Kill() // Kill fails if the process has ended
 			_ = p.Wait()
 		}
-		p := c.command("owner", "keys", "revoke", "agent-ci")
-		out, err := p.CombinedOutput()
-		if err != nil { // the killed command has noted the revocation, and may not have told the servers
-			require.Contains(t, string(out), "no key here")
-			c.keys("push")
-		}
+		c.keys("revoke", "agent-ci") // even if the killed command has noted the revocation, and has not told the servers
 		c.refuses(file)
 	}
 }
@@ -197,7 +192,9 @@ func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
 		return stderr
 	}
 	does("keys", "add", "agent-ci", "--jwt")
-	require.Contains(t, does("keys", "revoke", "agent-ci"), "nod keys push")
+	for range 2 { // if the first command was killed, the servers may not know of the revocation
+		require.Contains(t, does("keys", "revoke", "agent-ci"), "nod keys push")
+	}
 	require.Contains(t, fails("keys", "push"), "--nats-url")
 
 	does("keys", "config")

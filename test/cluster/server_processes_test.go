@@ -83,7 +83,9 @@ func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *
 	}
 	c.urls = strings.Join(urls, ",")
 	for n := range servers {
-		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n",
+		// The default limit of a server's store is a share of the room that is free at its start, and so would
+		// depend on what other programs do with the disk.
+		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always, max_file_store: 100G }\n",
 			n, ports[n], c.log(n), filepath.Join(c.dir, fmt.Sprint("js", n)))
 		if servers > 1 {
 			// The cluster has a name of its own, because a server of another test may get the port of a

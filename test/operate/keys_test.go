@@ -1,7 +1,10 @@
 package operate
 
 import (
+	"bytes"
+	"encoding/json"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -195,4 +199,42 @@ func TestKeysOfOtherServersSayWhatToChange(t *testing.T) {
 	require.Contains(t, does(m, "keys", "revoke", "agent-ci"), "nats-server --signal reload")
 	config, _, _ = m.Run("keys", "config")
 	require.NotContains(t, config, "# agent-ci\n")
+}
+
+// A revocation is in force only once the server has refused the key. A server that does not answer has not.
+func TestARevocationNeedsARefusal(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	does(m, "keys", "add", "agent-ci")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	tries := make(chan struct{})
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+			tries <- struct{}{}
+		}
+	}()
+	run, err := json.Marshal(bus.Run{URL: "nats://" + l.Addr().String(), PID: os.Getpid()})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "run.json"), run, 0o600))
+	p := m.Command("keys", "revoke", "agent-ci")
+	var said bytes.Buffer
+	p.Stderr = &said
+	require.NoError(t, testprogram.Start(p))
+	for range 3 {
+		select {
+		case <-tries:
+		case <-time.After(rig.Patience):
+			t.Fatal("the command has given up")
+		}
+	}
+	_ = p.Process.Kill() // fails if the process has ended
+	_ = p.Wait()
+	require.NotContains(t, said.String(), "in force")
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,14 +160,24 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	require.NoError(t, ask.Wait())
 }
 
-// If the token service is not running, nod refuses a job. A request that already waits still gets its
-// decision.
+// If the token service is not running, or is killed while it checks a token, nod refuses a job. A request
+// that already waits still gets its decision.
 func TestAJobIsRefusedWithoutTheTokenService(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	j := s.job("ci-web", nil)
 	ask := j.waiting("through-a-kill")
+	s.issuer.AddKey() // to check the next token, the service has to ask the issuer
+	s.issuer.Hang()
+	j.write(s.issuer.Token(nil))
+	asked := s.issuer.Asked()
+	during := j.Command(rig.Ask("S", "never")...)
+	require.NoError(t, testprogram.Start(during))
+	require.Eventually(t, func() bool { return s.issuer.Asked() > asked }, rig.Patience, rig.Tick)
 	s.killService()
+	require.Error(t, during.Wait())
+	require.Equal(t, 1, during.ProcessState.ExitCode())
+	s.issuer.Reply(http.StatusOK)
 	j.refused("refused these credentials", "no nod token-service runs")
 	s.Asked(t, "by-key", "--session", "K", "--tool", "Frobnicate")
 	does(s.Machine, "deny", "through-a-kill")

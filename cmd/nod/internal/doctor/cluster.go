@@ -17,7 +17,7 @@ import (
 func ExamineCluster(ctx context.Context, o Options) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, 6*checkTimeout)
 	defer cancel()
-	found, conn := servers(ctx, o)
+	found, conn, read := servers(ctx, o)
 	if conn == nil {
 		return found
 	}
@@ -30,15 +30,16 @@ func ExamineCluster(ctx context.Context, o Options) []Finding {
 		found = append(found, store(&stores[i])...)
 	}
 	found = append(found, sameReplicas(stores)...)
-	found = append(found, clocks(stores)...)
+	found = append(found, read.findings(stores)...)
 	found = append(found, engines(ctx, conn, o.Version)...)
 	return append(found, note("disk", "no client can read whether the servers write to disk before they acknowledge", "see that each server's file has sync_interval: always in jetstream"))
 }
 
-// servers connects to each server in o.Place, and returns one of the connections.
-func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
+// servers connects to each server in o.Place, reads its clock, and returns one of the connections.
+func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn, read clocks) {
 	const check = "servers"
 	id := o.roles()[0]
+	read = clocks{}
 	infos := map[string]bus.ServerInfo{}
 	for _, url := range strings.Split(o.Place.URL, ",") {
 		place := o.Place
@@ -54,6 +55,7 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 			found = append(found, wrong(check, fmt.Sprintf("the NATS server at %s refused the key of %s, or was lost at once; %s took it", bus.Address(place.URL), id, people.Line(info.Name)), "give it the same accounts.conf as the others, and reload it"))
 			continue
 		}
+		read.ask(ctx, c)
 		if infos[info.Name] = info; conn == nil {
 			conn = c
 		} else {
@@ -75,7 +77,7 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 	if conn != nil && len(infos) == 1 && conn.ServerInfo().Cluster != "" {
 		found = append(found, note(check, "NOD_URL names one server of the cluster "+people.Line(conn.ServerInfo().Cluster), "name all servers, so that agents and engines go on without this one"))
 	}
-	return found, conn
+	return found, conn, read
 }
 
 // oldestServer is the oldest version of nats-server with which nod works.
@@ -190,35 +192,6 @@ func sameReplicas(stores []bus.StoreState) []Finding {
 	return []Finding{wrong("stores", "the stores have different numbers of replicas: "+strings.Join(texts, "; "), "give all of them the larger number with nats stream edit")}
 }
 
-// clocks compares the clocks of this machine and of the servers that lead stores.
-func clocks(stores []bus.StoreState) []Finding {
-	const check, do = "clocks", "have the machines' clocks set by the network (NTP)"
-	ahead := map[string]time.Duration{}
-	for _, s := range stores {
-		if s.ClockKnown {
-			ahead[s.Leader] = s.Ahead
-		}
-	}
-	if len(ahead) == 0 {
-		return []Finding{note(check, "the servers' clocks cannot be read", "")}
-	}
-	var known []string
-	first, last := time.Duration(1<<62), time.Duration(-1<<62)
-	for name, d := range ahead {
-		known, first, last = append(known, people.Line(name)), min(first, d), max(last, d)
-	}
-	slices.Sort(known)
-	apart := max((max(last, 0) - min(first, 0)).Round(time.Millisecond), time.Millisecond) // zero stands for this machine, whose clock is 0 ahead of itself
-	what := fmt.Sprintf("the clocks of this machine and of %s, which lead stores, are at most %s apart", strings.Join(known, ", "), apart)
-	switch {
-	case apart > clockWrong:
-		return []Finding{wrong(check, what, do)}
-	case apart > clockNote:
-		return []Finding{note(check, what, do)}
-	}
-	return []Finding{ok(check, what)}
-}
-
 // engines checks the running engines: their number, their versions, and whether all have read the same
 // settings, freezes and sessions.
 func engines(ctx context.Context, conn *bus.Conn, version string) (found []Finding) {
@@ -240,55 +213,4 @@ func engines(ctx context.Context, conn *bus.Conn, version string) (found []Findi
 		found = append(found, versions(check, "the engine "+i.ID, i.Version, version, "upgrade one engine after another, and then the commands"))
 	}
 	return append(found, follow(ctx, conn)...)
-}
-
-// follow compares the revisions that the engines have read. If an engine is behind, follow looks again
-// after lateBy.
-func follow(ctx context.Context, conn *bus.Conn) []Finding {
-	const check = "engines"
-	late, err := laggards(ctx, conn)
-	if err == nil && len(late) > 0 {
-		select {
-		case <-ctx.Done():
-		case <-time.After(lateBy):
-		}
-		late, err = laggards(ctx, conn)
-	}
-	switch {
-	case err != nil:
-		return []Finding{failed(check, err)}
-	case len(late) > 0:
-		return []Finding{wrong(check, "these have not read the newest settings, freezes or sessions: "+strings.Join(late, ", "), "see that they reach the servers; an engine that stays behind can be started again")}
-	}
-	return []Finding{ok(check, "all have read the same settings, freezes and sessions")}
-}
-
-// lateBy is how long an engine may be late in reading a change.
-const lateBy = 2 * time.Second
-
-// laggards returns the ids of the engines whose revisions are lower than those of another engine.
-func laggards(ctx context.Context, conn *bus.Conn) (ids []string, err error) {
-	stats, err := conn.ServiceStats(ctx, "nod-engine")
-	if err != nil {
-		return nil, err
-	}
-	newest := map[string]float64{}
-	revisions := make([]map[string]float64, len(stats))
-	for i, s := range stats {
-		if err := s.Into(&revisions[i]); err != nil {
-			return nil, fmt.Errorf("read the statistics of the engine %s: %w", s.ID, err)
-		}
-		for name, revision := range revisions[i] {
-			newest[name] = max(newest[name], revision)
-		}
-	}
-	for i, s := range stats {
-		for name, revision := range revisions[i] {
-			if strings.HasSuffix(name, "_revision") && revision < newest[name] {
-				ids = append(ids, s.ID)
-				break
-			}
-		}
-	}
-	return ids, nil
 }

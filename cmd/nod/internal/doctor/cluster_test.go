@@ -54,3 +54,22 @@ func TestAServerIsKnownByItsHostAndPort(t *testing.T) {
 		assert.Equal(t, host, hostOf(url), url)
 	}
 }
+
+func TestEachClockIsCompared(t *testing.T) {
+	second, minute := time.Second, time.Minute
+	for text, c := range map[string]struct {
+		read   clocks
+		leader time.Duration // of the server "led", which leads a store
+	}{
+		"ok: the clocks of this machine and of a, b, led are at most 1s apart":                                                                   {clocks{"a": new(time.Duration), "b": &second}, 0},
+		"note: the clocks of this machine and of a, led are at most 3s apart: led is 3s behind this machine":                                     {clocks{"a": new(time.Duration)}, -3 * second},
+		"wrong: the clocks of this machine and of a, led are at most 1m3s apart: a is 1m0s ahead of this machine; led is 3s behind this machine": {clocks{"a": &minute}, -3 * second},
+	} {
+		found := c.read.findings([]bus.StoreState{{Leader: "led", Ahead: c.leader, ClockKnown: true}, {Leader: "led"}, {}})
+		assert.Len(t, found, 1, text)
+		assert.Equal(t, text, string(found[0].Level)+": "+found[0].What)
+	}
+	found := clocks{"a": nil, "b": &second}.findings(nil)
+	assert.Len(t, found, 2)
+	assert.Equal(t, "the clocks of these servers cannot be read: a", found[0].What)
+}

@@ -37,7 +37,13 @@ func (i *Issuer) Invalid(other *Issuer) map[string]string {
 		require.NoError(t, err)
 		return base64.RawURLEncoding.EncodeToString(text)
 	}
+	ownKey := &jose.JSONWebKey{Key: foreign.Public(), KeyID: id}
 	return map[string]string{
+		"its own key in the header":     signWith(t, jose.ES256, foreign, i.Claims(nil), map[jose.HeaderKey]any{"kid": id, "jwk": ownKey}),
+		"its own key and no kid":        signWith(t, jose.ES256, foreign, i.Claims(nil), map[jose.HeaderKey]any{"jwk": ownKey}),
+		"an address of keys":            signWith(t, jose.ES256, foreign, i.Claims(nil), map[jose.HeaderKey]any{"kid": id, "jku": other.URL + "/keys", "x5u": other.URL}),
+		"a kid that is no text":         signWith(t, jose.ES256, foreign, i.Claims(nil), map[jose.HeaderKey]any{"kid": []string{id}}),
+		"an unknown critical header":    signWith(t, jose.ES256, key, i.Claims(nil), map[jose.HeaderKey]any{"kid": id, "crit": []string{"nod"}, "nod": true}),
 		"expired":                       i.Token(map[string]any{"exp": time.Now().Add(-time.Second).Unix()}),
 		"without an end":                i.Token(map[string]any{"exp": nil}),
 		"end is a text":                 i.Token(map[string]any{"exp": "2099-01-01"}),

@@ -154,9 +154,13 @@ func (i *Issuer) Token(changes map[string]any) string {
 
 // Sign returns a token with these claims, signed with the given key.
 func Sign(t testing.TB, alg jose.SignatureAlgorithm, with any, keyID string, claims map[string]any) string {
+	return signWith(t, alg, with, claims, map[jose.HeaderKey]any{"kid": keyID})
+}
+
+func signWith(t testing.TB, alg jose.SignatureAlgorithm, with any, claims map[string]any, header map[jose.HeaderKey]any) string {
 	payload, err := json.Marshal(claims)
 	require.NoError(t, err)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: with}, (&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", keyID))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: with}, (&jose.SignerOptions{ExtraHeaders: header}).WithType("JWT"))
 	require.NoError(t, err)
 	signed, err := signer.Sign(payload)
 	require.NoError(t, err)
