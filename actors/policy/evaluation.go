@@ -74,7 +74,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 			case t == nil:
 				return !allow
 			case r.Placed != nil:
-				return coversTool(r.Placed, ev, t)
+				return coversTool(r.Placed, false, ev, t)
 			case allow && slices.ContainsFunc(t.paths, func(p string) bool {
 				return (ev.tool.Kind == tools.Edit || ev.hiddenOutside(p)) && !r.SpellsOut(p, ev.location)
 			}):
@@ -112,7 +112,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	if t == nil {
 		return false
 	}
-	g, which := ev.pol.rememberedTool(func(g *schemas.RememberedRule) bool { return coversTool(g, ev, t) })
+	g, which := ev.pol.rememberedTool(func(g *schemas.RememberedRule, sessionOnly bool) bool { return coversTool(g, sessionOnly, ev, t) })
 	if g == nil {
 		return false
 	}

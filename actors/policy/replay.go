@@ -268,7 +268,7 @@ func (s *answeredSession) asks(c Call, v Verdict) bool {
 		return false
 	}
 	if reaches := s.policy.Remember(c); len(reaches) > 0 {
-		s.policy = s.policy.With(reaches[len(reaches)-1].Rules...)
+		s.policy = s.policy.WithReach(&reaches[len(reaches)-1])
 	}
 	return true
 }
