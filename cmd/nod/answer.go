@@ -267,13 +267,9 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 // confirm shows the rule that a lasting allow creates, and asks the user to confirm it.
 func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	reach := p.Remember[a.Reach]
-	seconds, err := reach.Lasts(a.Scope, a.ForSeconds)
-	if err != nil {
-		return fmt.Errorf("nothing was answered: %w", err)
-	}
 	g := schemas.StandingAnswer{Scope: a.Scope, Rules: reach.Rules, Permissions: reach.Permissions, CreatedAt: time.Now()}
-	if seconds > 0 {
-		g.ExpiresAt = g.CreatedAt.Add(time.Duration(seconds) * time.Second)
+	if a.ForSeconds > 0 {
+		g.ExpiresAt = g.CreatedAt.Add(time.Duration(a.ForSeconds) * time.Second)
 	}
 	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.ScopeAndTerm(&g))
 	if !e.interactive() {
