@@ -35,7 +35,8 @@ func (ev *evaluation) sessionReach(others []schemas.Reach) *schemas.Reach {
 }
 
 // sessionEdits returns rules for edits by both tools for edits. In the project, the rules cover the directory
-// for which missingEditRules has a rule. Outside, they cover the edited file, if no other rule does.
+// for which missingEditRules has a rule. Outside, they cover the edited file, if it is not hidden and no other
+// rule covers it.
 func (ev *evaluation) sessionEdits(alone bool) []schemas.RememberedRule {
 	at := ev.onlyPath()
 	if at == "" || pathname.NeverRemembered.Has(ev.location.Relative(at), true) || ev.obeyed([]string{at}) {
@@ -43,7 +44,7 @@ func (ev *evaluation) sessionEdits(alone bool) []schemas.RememberedRule {
 	}
 	if dir := editDir(at, ev.location); ev.location.InTree(at) && !ev.location.AboveHome(dir) {
 		at = dir + "/"
-	} else if !alone {
+	} else if !alone || len(pathname.Unusual(at)) > 0 {
 		return nil
 	}
 	var rules []schemas.RememberedRule

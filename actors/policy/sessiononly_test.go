@@ -141,7 +141,7 @@ func TestAnAnswerForOneSessionCoversBothToolsForEdits(t *testing.T) {
 	for _, other := range []policy.Call{at("Edit", "docs/other.md", "/srv/app__trees/x"), at("Edit", "docs/plan.md", "/srv/app__trees/y"), at("Edit", "/srv/app__trees/x/docs/plan.md", "/srv/app")} {
 		assert.Equal(t, policy.Ask, with.Check(other).Effect, "%s", other.Input)
 	}
-	for _, never := range []string{"/home/ann/.claude/CLAUDE.md", "/home/ann/.bashrc", "/srv/app__trees/x/.git/hooks/pre-commit", "/home/ann/.ssh/config", "/srv/app/.github/workflows/ci.yml"} {
+	for _, never := range []string{"/home/ann/.claude/CLAUDE.md", "/home/ann/.bashrc", "/srv/app__trees/x/.git/hooks/pre-commit", "/home/ann/.ssh/config", "/home/ann/.config/autostart/x.desktop", "/home/ann/.local/bin/x", "/srv/app/.github/workflows/ci.yml"} {
 		for _, r := range p.Remember(at("Write", never, "/srv/app__trees/x")) {
 			assert.False(t, r.SessionOnly(), never)
 		}
