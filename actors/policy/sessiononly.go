@@ -101,8 +101,8 @@ func (ev *evaluation) changedFile() (file, why string) {
 	}
 	f := inputFields{paths: map[string]bool{}}
 	switch {
-	case !f.read(ev.call.Input):
-		return "", "nod cannot read the tool's input"
+	case len(ev.call.Input) > maxInputBytes || !f.read(ev.call.Input):
+		return "", "nod cannot read the tool's input, or not all of it"
 	case f.other != "":
 		return "", "the field " + f.other + " of the input may name something on another system"
 	case len(f.paths) != 1:
@@ -124,10 +124,14 @@ func (ev *evaluation) changedFile() (file, why string) {
 type inputFields struct {
 	paths map[string]bool // the values of the fields that name a file or a directory
 	other string          // a field that may name something on another system
+	count int
 }
 
-// read adds the fields of an input. It returns false if the input is not JSON, or if a field that names a file has
-// other values than strings.
+// maxInputFields is the largest number of fields that nod checks in an input.
+const maxInputFields = 500
+
+// read adds the fields of an input. It returns false if the input is not JSON or has too many fields, or if a field
+// that names a file has other values than strings.
 func (f *inputFields) read(input []byte) bool {
 	in := json.NewDecoder(bytes.NewReader(input))
 	in.UseNumber()
@@ -149,6 +153,9 @@ func (f *inputFields) value(in *json.Decoder, field string) bool {
 			if token == '{' {
 				key, err := in.Token()
 				if err != nil {
+					return false
+				}
+				if f.count++; f.count > maxInputFields {
 					return false
 				}
 				if name = key.(string); tools.OtherSystem(name) != "" && f.other == "" {

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,6 +39,7 @@ func TestAnAnswerForOneSessionKeepsAToolToItsFile(t *testing.T) {
 		`{"filePath":"designs/a.pen","text":"see .env"}`, `{"filePath":"designs/a.pen","from":"/etc/passwd"}`, `{"filePath":"designs/a.pen","note":"https://evil.example/x"}`, `{"filePath":"designs/a.pen","mode":"delete"}`, `{"filePath":"designs/a.pen","sql":"x"}`, `{"filePath":"designs/a.pen","note":"$(id)"}`,
 		`{"filePath":"designs/a.pen","owner":"x"}`, `{"filePath":"designs/a.pen","repoName":"x"}`, `{"filePath":"designs/a.pen","branch":"x"}`, `{"filePath":"designs/a.pen","host":"x"}`, `{"filePath":"designs/a.pen","to":"x"}`, `{"filePath":"designs/a.pen","in":{"channel":"x"}}`,
 		`{"filePath":" designs/a.pen"}`, `{"filePath":"designs/../designs/a.pen/../../.git/config"}`, `{"filePath":"designs/*.pen"}`, `{"filePath":"designs%2fa.pen"}`, `{"filePath":"designs/a.pen"} {}`, `["designs/a.pen"]`, `{"filePath":`,
+		`{"filePath":"designs/a.pen","note":"` + strings.Repeat("x", 40_000) + `"}`, `{"filePath":"designs/a.pen"` + strings.Repeat(`,"k":1`, 10_000) + `}`,
 	} {
 		assert.Equal(t, policy.Ask, with.Check(mcpCall(tool, input)).Effect, input)
 	}
