@@ -116,6 +116,9 @@ func coversTool(a *schemas.RememberedRule, sessionOnly bool, ev *evaluation, t *
 	if ev.tool.Kind == tools.Unknown && !coversUnknown(a, ev) {
 		return false
 	}
+	if sessionOnly && ev.tool.Kind == tools.Edit && ev.obeyed(t.paths) {
+		return false
+	}
 	if a.Path == "" {
 		return ev.tool.Kind != tools.Edit && !slices.ContainsFunc(t.paths, ev.hiddenOutside)
 	}

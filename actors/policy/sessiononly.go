@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -26,7 +27,7 @@ func (ev *evaluation) sessionReach(others []schemas.Reach) *schemas.Reach {
 			rules = []schemas.RememberedRule{{Tool: ev.tool.Name, Path: file, Project: ev.standsIn()}}
 		}
 	case tools.Edit:
-		rules = ev.sessionEdits(len(others) == 0)
+		rules = ev.sessionEdits()
 	}
 	if len(rules) == 0 || rules[0].Project == "" {
 		return nil
@@ -34,22 +35,20 @@ func (ev *evaluation) sessionReach(others []schemas.Reach) *schemas.Reach {
 	return &schemas.Reach{Rules: rules, Widest: schemas.ScopeSession}
 }
 
-// sessionEdits returns rules for edits by both tools for edits. In the project, the rules cover the directory
-// for which missingEditRules has a rule. Outside, they cover the edited file, if it is not hidden and no other
-// rule covers it.
-func (ev *evaluation) sessionEdits(alone bool) []schemas.RememberedRule {
+// sessionEdits returns rules for edits of the project by both tools for edits, below the directory for which
+// missingEditRules has a rule.
+func (ev *evaluation) sessionEdits() []schemas.RememberedRule {
 	at := ev.onlyPath()
-	if at == "" || pathname.NeverRemembered.Has(ev.location.Relative(at), true) || ev.obeyed([]string{at}) {
+	if at == "" || !ev.location.InTree(at) || pathname.NeverRemembered.Has(ev.location.Relative(at), true) || ev.obeyed([]string{at}) {
 		return nil
 	}
-	if dir := editDir(at, ev.location); ev.location.InTree(at) && !ev.location.AboveHome(dir) {
-		at = dir + "/"
-	} else if !alone || len(pathname.Unusual(at)) > 0 {
+	dir := editDir(at, ev.location)
+	if ev.location.AboveHome(dir) {
 		return nil
 	}
 	var rules []schemas.RememberedRule
 	for _, tool := range []string{"Edit", "Write"} {
-		rules = append(rules, schemas.RememberedRule{Tool: tool, Path: at, Project: ev.standsIn()})
+		rules = append(rules, schemas.RememberedRule{Tool: tool, Path: dir + "/", Project: ev.standsIn()})
 	}
 	return rules
 }
@@ -91,7 +90,7 @@ func (ev *evaluation) standsIn() string {
 // changedFile returns the one file that the input of a tool of an MCP server names, if an answer for one session
 // may keep the tool to this file. Otherwise it returns why no answer lasts. Names prove nothing about a tool, so
 // changedFile demands that the input names a plain file of the project, and nothing outside the project, on
-// another system, or in a second place.
+// another system, or in a second place. A text that only looks like a path counts as a second file.
 func (ev *evaluation) changedFile() (file, why string) {
 	if !tools.OfServer(ev.tool.Name) {
 		return "", "the tool belongs to no MCP server"
@@ -99,12 +98,15 @@ func (ev *evaluation) changedFile() (file, why string) {
 	if w := tools.UnboundWord(ev.tool.Name); w != "" {
 		return "", "the word " + w + " in the tool's name may stand for an act that nod cannot limit"
 	}
+	if !tools.Writes(ev.tool.Name) {
+		return "", "the tool's name says neither that it only reads nor that it writes a file"
+	}
 	f := inputFields{paths: map[string]bool{}}
 	switch {
 	case len(ev.call.Input) > maxInputBytes || !f.read(ev.call.Input):
 		return "", "nod cannot read the tool's input, or not all of it"
 	case f.other != "":
-		return "", "the field " + f.other + " of the input may name something on another system"
+		return "", "the field " + f.other + " of the input may name something on another system, or an act that nod cannot limit"
 	case len(f.paths) != 1:
 		return "", "nod cannot keep the tool to one file, because the input does not name exactly one"
 	}
@@ -122,8 +124,8 @@ func (ev *evaluation) changedFile() (file, why string) {
 
 // inputFields has what the names of the fields in an input say, at any depth, also in JSON within its strings.
 type inputFields struct {
-	paths map[string]bool // the values of the fields that name a file or a directory
-	other string          // a field that may name something on another system
+	paths map[string]bool // the values of the fields that name a file or a directory, and all texts that look like paths
+	other string          // a field that may name something on another system, or an act that nod cannot limit
 	count int
 }
 
@@ -158,8 +160,11 @@ func (f *inputFields) value(in *json.Decoder, field string) bool {
 				if f.count++; f.count > maxInputFields {
 					return false
 				}
-				if name = key.(string); tools.OtherSystem(name) != "" && f.other == "" {
+				if name = key.(string); tools.UnboundField(name) && f.other == "" {
 					f.other = name
+				}
+				if looksLikePath(name) {
+					f.paths[name] = true
 				}
 			}
 			if !f.value(in, name) {
@@ -169,12 +174,27 @@ func (f *inputFields) value(in *json.Decoder, field string) bool {
 		_, err := in.Token()
 		return err == nil
 	case string:
-		if tools.NamesPath(field) {
+		if tools.NamesPath(field) || field != "cwd" && looksLikePath(token) {
 			f.paths[token] = true
 		} else if inner := []byte(token); json.Valid(inner) {
 			return f.read(inner)
+		}
+		if tools.UnboundValue(token) && f.other == "" {
+			f.other = field
 		}
 		return true
 	}
 	return !tools.NamesPath(field)
 }
+
+// looksLikePath reports whether a text in an input may be the path of a file: one word with a slash, or a line that
+// ends in an extension.
+func looksLikePath(text string) bool {
+	text = strings.TrimSpace(text)
+	if strings.ContainsAny(text, "\r\n") {
+		return false
+	}
+	return !strings.ContainsAny(text, " \t") && strings.ContainsAny(text, `/\`) || extension.MatchString(text)
+}
+
+var extension = lazyregexp.New(`\.[A-Za-z][\w-]*$`)

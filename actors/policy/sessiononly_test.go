@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,6 +40,8 @@ func TestAnAnswerForOneSessionKeepsAToolToItsFile(t *testing.T) {
 		`{"filePath":"designs/a.pen","text":"see .env"}`, `{"filePath":"designs/a.pen","from":"/etc/passwd"}`, `{"filePath":"designs/a.pen","note":"https://evil.example/x"}`, `{"filePath":"designs/a.pen","mode":"delete"}`, `{"filePath":"designs/a.pen","sql":"x"}`, `{"filePath":"designs/a.pen","note":"$(id)"}`,
 		`{"filePath":"designs/a.pen","owner":"x"}`, `{"filePath":"designs/a.pen","repoName":"x"}`, `{"filePath":"designs/a.pen","branch":"x"}`, `{"filePath":"designs/a.pen","host":"x"}`, `{"filePath":"designs/a.pen","to":"x"}`, `{"filePath":"designs/a.pen","in":{"channel":"x"}}`,
 		`{"filePath":" designs/a.pen"}`, `{"filePath":"designs/../designs/a.pen/../../.git/config"}`, `{"filePath":"designs/*.pen"}`, `{"filePath":"designs%2fa.pen"}`, `{"filePath":"designs/a.pen"} {}`, `["designs/a.pen"]`, `{"filePath":`,
+		`{"filePath":"designs/a.pen","document":".github/workflows/ci.yml"}`, `{"filePath":"designs/a.pen","location":"src/main.go"}`, `{"filePath":"designs/a.pen","name":"CLAUDE.md"}`, `{"filePath":"designs/a.pen","items":["lib/x"]}`, `{"filePath":"designs/a.pen","changes":{"lib/x.go":"y"}}`, `{"filePath":"designs/a.pen","x":"my file.go"}`, `{"filePath":"designs/a.pen","x":"\"lib/x.go\""}`, `{"filePath":"designs/a.pen","x":"lib%2fx.go"}`,
+		`{"filePath":"designs/a.pen","run":true}`, `{"filePath":"designs/a.pen","mode":"run"}`, `{"filePath":"designs/a.pen","notify":true}`, `{"filePath":"designs/a.pen","deletes":["n1"]}`, `{"filePath":"designs/a.pen","visibility":"all"}`, `{"filePath":"designs/a.pen","phone":"1"}`,
 		`{"filePath":"designs/a.pen","note":"` + strings.Repeat("x", 40_000) + `"}`, `{"filePath":"designs/a.pen"` + strings.Repeat(`,"k":1`, 10_000) + `}`,
 	} {
 		assert.Equal(t, policy.Ask, with.Check(mcpCall(tool, input)).Effect, input)
@@ -61,6 +64,7 @@ func TestNoAnswerForOneSessionForActsThatNodCannotLimit(t *testing.T) {
 		"mcp__fs__delete_file", "mcp__fs__move_file", "mcp__fs__removeAll", "mcp__db__execute_sql", "mcp__db__write", "mcp__play__browser_click", "mcp__play__browser_navigate", "mcp__a__runCode", "mcp__shell__write_file", "mcp__ssh__write_file",
 		"mcp__mail__draft", "mcp__a__send_file", "mcp__a__share_file", "mcp__a__upload_file", "mcp__a__publish", "mcp__a__pushFiles", "mcp__a__commit_file", "mcp__a__merge", "mcp__stripe__update", "mcp__a__pay", "mcp__a__post_note", "mcp__a__comment",
 		"mcp__github__create_or_update_file", "mcp__gl__update_repository_file", "mcp__a__create_issue", "mcp__a__create_gist", "mcp__notion__update_page", "mcp__a__put_bucket", "mcp__a__apply_patch", "mcp__a__set_secret", "mcp__a__deploys", "mcp__a__sendNow",
+		"mcp__a__transmit", "mcp__a__open", "mcp__a__x", "mcp__a__render", "mcp__a__rm", "mcp__a__GITHUBWrite", "mcp__a__write_and_notify", "mcp__printer__write", "mcp__a__write_public",
 		"Task", "exec", "mcp__a", "mcp__a__", "mcp__a__b\u202e", "custom_write",
 	} {
 		assert.Empty(t, p.Remember(mcpCall(tool, `{"path":"src/a.txt","text":"x"}`)), tool)
@@ -122,7 +126,8 @@ func TestAnAnswerForOneSessionCoversAFileOutsideTheProject(t *testing.T) {
 	}
 }
 
-// One answer for a session covers both tools for edits, below one directory or, outside the project, of one file.
+// One answer for a session covers both tools for edits, below one directory of the project, but no file that other
+// programs obey.
 func TestAnAnswerForOneSessionCoversBothToolsForEdits(t *testing.T) {
 	at := func(tool, path, cwd string) policy.Call {
 		return policy.Call{ToolName: tool, Input: []byte(`{"file_path":"` + path + `"}`), Cwd: cwd, Project: "/srv/app", Home: "/home/ann"}
@@ -136,12 +141,19 @@ func TestAnAnswerForOneSessionCoversBothToolsForEdits(t *testing.T) {
 		assert.NotEqual(t, policy.Allow, with.Check(at("Edit", other, "/srv/app")).Effect, other)
 	}
 
-	beside := onlyForSession(t, p, at("Write", "/srv/app__trees/x/docs/plan.md", "/srv/app__trees/x"))
-	assert.Equal(t, "Edit(/srv/app__trees/x/docs/plan.md) in /srv/app__trees/x and Write(/srv/app__trees/x/docs/plan.md) in /srv/app__trees/x", beside.String())
-	with = p.WithReach(&beside)
-	assert.Equal(t, policy.Allow, with.Check(at("Edit", "docs/plan.md", "/srv/app__trees/x")).Effect)
-	for _, other := range []policy.Call{at("Edit", "docs/other.md", "/srv/app__trees/x"), at("Edit", "docs/plan.md", "/srv/app__trees/y"), at("Edit", "/srv/app__trees/x/docs/plan.md", "/srv/app")} {
-		assert.Equal(t, policy.Ask, with.Check(other).Effect, "%s", other.Input)
+	readers := preset(t, policy.PresetReaders)
+	reach = onlyForSession(t, readers, at("Write", "/srv/app/a.md", "/srv/app"))
+	assert.Equal(t, "Edit(/srv/app/) in /srv/app and Write(/srv/app/) in /srv/app", reach.String())
+	with = readers.WithReach(&reach)
+	assert.Equal(t, policy.Allow, with.Check(at("Edit", "src/b.go", "/srv/app")).Effect)
+	for _, obeyed := range []string{".github/workflows/ci.yml", "CLAUDE.md", "sub/AGENTS.md", ".gitlab-ci.yml"} {
+		assert.Equal(t, policy.Ask, with.Check(at("Edit", obeyed, "/srv/app")).Effect, obeyed)
+	}
+
+	for _, outside := range []string{"/srv/app__trees/x/docs/plan.md", "/etc/hosts"} { // with the directory of the call beside the project
+		for _, r := range p.Remember(at("Write", outside, path.Dir(outside))) {
+			assert.False(t, r.SessionOnly(), outside)
+		}
 	}
 	for _, never := range []string{"/home/ann/.claude/CLAUDE.md", "/home/ann/.bashrc", "/srv/app__trees/x/.git/hooks/pre-commit", "/home/ann/.ssh/config", "/home/ann/.config/autostart/x.desktop", "/home/ann/.local/bin/x", "/srv/app/.github/workflows/ci.yml"} {
 		for _, r := range p.Remember(at("Write", never, "/srv/app__trees/x")) {

@@ -22,6 +22,10 @@ var tellVerbs = strings.Fields("upload push post reply comment email invite shar
 	"import sync trigger dispatch invoke call perform cancel close archive restore rollback " +
 	"erase wipe unlink destruct enable disable assign order book transact commit rebase lock unlock rotate alter mutate")
 
+// startVerbs are words with which a tool that writes a file is told to do more than that: to run or install
+// something, or to show it to others.
+var startVerbs = strings.Fields("run launch spawn install uninstall deploy notify announce broadcast transmit deliver forward fax print buy purchase sell donate checkout sign wire public")
+
 // changeVerbs are verbs for acts that change something or tell it to others.
 var changeVerbs = slices.Concat(writeVerbs, tellVerbs)
 
@@ -30,7 +34,7 @@ var changeVerbs = slices.Concat(writeVerbs, tellVerbs)
 var otherSystems = strings.Fields("remote cloud host hostname server url uri endpoint http https web browser ssh sftp ftp s3 aws gcp azure bucket container docker pod kubernetes k8s namespace cluster vm device " +
 	"database db table postgres mysql sqlite mongo redis github gitlab bitbucket repo repos repository repositories owner org organization organisation branch release tag gist issue issues ticket tickets pull pr " +
 	"jira confluence notion linear asana trello slack discord telegram whatsapp teams channel message thread gmail mail calendar event drive dropbox sharepoint figma wordpress stripe account workspace tenant " +
-	"team user users member recipient recipients to cc bcc page pages site webhook tweet")
+	"team user users member recipient recipients to cc bcc page pages site webhook tweet phone audience visibility printer")
 
 // readVerbs are the verbs with which the name of a tool that only reads begins.
 var readVerbs = strings.Fields("get list read search find view show describe count lookup")
@@ -80,7 +84,7 @@ func UnboundWord(name string) string {
 	words := wordsOf(strings.TrimPrefix(name, "mcp__"))
 	i := slices.IndexFunc(words, func(w string) bool {
 		return slices.Contains(openVerbs, w) || slices.Contains(codeWords, w) || slices.Contains(graveVerbs, w) || slices.Contains(tellVerbs, w) || slices.Contains(otherSystems, w) ||
-			begins(w, graveVerbs) || begins(w, tellVerbs) || begins(w, openVerbs)
+			slices.Contains(startVerbs, w) || begins(w, graveVerbs) || begins(w, tellVerbs) || begins(w, openVerbs)
 	})
 	if i < 0 {
 		return ""
@@ -88,14 +92,22 @@ func UnboundWord(name string) string {
 	return words[i]
 }
 
-// OtherSystem returns the word in the name of an input's field that says that the field names something on
-// another system, or "".
-func OtherSystem(field string) string {
-	words := wordsOf(field)
-	if i := slices.IndexFunc(words, func(w string) bool { return slices.Contains(otherSystems, w) }); i >= 0 {
-		return words[i]
-	}
-	return ""
+// Writes reports whether a tool's name has a word for writing a file, so that it says what the tool does.
+func Writes(name string) bool {
+	return slices.ContainsFunc(wordsOf(name), func(w string) bool { return slices.Contains(writeVerbs, w) || w == "design" || w == "draw" })
+}
+
+// UnboundField reports whether the name of an input's field says that the field names something on another system,
+// or an act that nod cannot limit.
+func UnboundField(field string) bool {
+	return slices.ContainsFunc(wordsOf(field), func(w string) bool {
+		return slices.Contains(otherSystems, w) || begins(w, graveVerbs) || slices.Contains(startVerbs, w)
+	})
+}
+
+// UnboundValue reports whether a value in an input is one word for an act that nod cannot limit.
+func UnboundValue(value string) bool {
+	return len(value) < 40 && !strings.ContainsAny(value, " /.") && slices.ContainsFunc(wordsOf(value), func(w string) bool { return slices.Contains(startVerbs, w) })
 }
 
 // NamesPath reports whether the name of an input's field says that the field names a file or a directory.
