@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -13,8 +13,11 @@ import (
 // offered for one session only. The functions in this file mark them as ended, so that lists show it.
 
 // endByFreeze marks as ended all standing answers that end by a freeze and are older than this revision of the
-// freezes. It only logs an error, because the stored freeze has ended these answers already.
+// freezes. It only logs an error, and stops after obeyWithin, because the stored freeze has ended these answers
+// already and its reply must not wait long for them.
 func (e *admin) endByFreeze(ctx context.Context, revision uint64, by string) {
+	ctx, cancel := context.WithTimeout(ctx, obeyWithin)
+	defer cancel()
 	err := e.holdings.endMatching(ctx, "*", by, func(g *schemas.StandingAnswer) bool {
 		since, ends := g.EndsByFreeze()
 		return ends && since < revision
@@ -24,8 +27,21 @@ func (e *admin) endByFreeze(ctx context.Context, revision uint64, by string) {
 	}
 }
 
-// endWithSession ends the grants of an agent's session that were offered for this session only.
+// endWithSession ends the grants of an agent's session that were offered for this session only. It first stores
+// those grants that another engine has decided and not stored yet, because they would otherwise begin after the end.
 func (e *holdings) endWithSession(ctx context.Context, agent, session string) error {
+	changed, err := e.store.Records.ChangedSince(ctx, session, e.clock.now().Add(-schemas.MaxSessionOnly))
+	if err != nil {
+		return err
+	}
+	for _, question := range changed {
+		if d := question.Record.Decision; d == nil || d.Grant == nil || d.Grant.SessionOnly == nil || d.Grant.Agent != agent {
+			continue
+		}
+		if err := e.applyEffects(ctx, question); err != nil {
+			return err
+		}
+	}
 	return e.endMatching(ctx, session, "the end of its session", func(g *schemas.StandingAnswer) bool {
 		return g.SessionOnly != nil && g.Agent == agent
 	})
@@ -51,5 +67,5 @@ func (e *holdings) endMatching(ctx context.Context, session, by string, matches 
 		}
 		errs[i] = err
 	})
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }

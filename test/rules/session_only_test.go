@@ -102,6 +102,24 @@ func TestAGrantForOneSessionEnds(t *testing.T) {
 	grant("frozen", 0) // after the thaw, a person can give it anew
 }
 
+// An engine can die between a decision and the grant that it makes. If the session ends before another engine stores
+// the grant, the grant is stored as ended.
+func TestTheEndOfASessionEndsAGrantThatIsStoredLate(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	first := design("S", "1", "a.pen")
+	g := env.Ann().Remembers(ada.Asks(first), schemas.ScopeSession, 0).Grant
+	sessions, err := env.Raw.KeyValue(env.Ctx, "permission_sessions")
+	env.NoError(err)
+	env.NoError(sessions.Purge(env.Ctx, "standing.session.S."+g.GrantID))
+	var reply schemas.HostResolvedReply
+	env.NoError(ada.Conn.CallInto(env.Ctx, schemas.HostResolvedSubject("ada"), schemas.HostResolved{Type: schemas.TypeHostResolved, SessionID: "S", WholeSession: true, Reason: "the session has ended"}, &reply))
+	env.Equal(schemas.Allowed, ada.Gets(first).Outcome) // an engine stores the effects of a decision before it returns it
+	env.Equal("the end of its session", endedBy(env, "S", ""))
+	ada.Asks(design("S", "2", "a.pen")).Drop()
+}
+
 // endedBy returns who has ended the session's first grant other than the one with the id except.
 func endedBy(env *rig.Env, session, except string) string {
 	env.T.Helper()
