@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
@@ -187,14 +188,19 @@ func (f *inputFields) value(in *json.Decoder, field string) bool {
 	return !tools.NamesPath(field)
 }
 
-// looksLikePath reports whether a text in an input may be the path of a file: one word with a slash, or a line that
-// ends in an extension.
+// looksLikePath reports whether a text in an input may be the path of a file: a line that ends in an extension, or
+// a short line with a word that has a slash or an extension.
 func looksLikePath(text string) bool {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "\r\n") {
 		return false
 	}
-	return !strings.ContainsAny(text, " \t") && strings.ContainsAny(text, `/\`) || extension.MatchString(text)
+	return extension.MatchString(text) || len(text) < maxPathLine && slices.ContainsFunc(wordsIn(text), func(w string) bool {
+		return strings.ContainsAny(w, `/\`) || extension.MatchString(w)
+	})
 }
 
-var extension = lazyregexp.New(`\.[A-Za-z][\w-]*$`)
+// maxPathLine is the length from which on a line counts as a text that may have paths in it without naming a file.
+const maxPathLine = 256
+
+var extension = lazyregexp.New(`\.[A-Za-z][\w+-]*$`)

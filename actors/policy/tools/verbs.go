@@ -26,6 +26,10 @@ var tellVerbs = strings.Fields("upload push post reply comment email invite shar
 // something, or to show it to others.
 var startVerbs = strings.Fields("run launch spawn install uninstall deploy notify announce broadcast transmit deliver forward fax print buy purchase sell donate checkout sign wire public")
 
+// graveThings are words for things whose change has effects beyond one file.
+var graveThings = strings.Fields("payment payments invoice invoices bank billing money permission permissions acl mode attendee contact contacts profile dns domain config settings setting " +
+	"dependency dependencies package packages key keys clipboard")
+
 // changeVerbs are verbs for acts that change something or tell it to others.
 var changeVerbs = slices.Concat(writeVerbs, tellVerbs)
 
@@ -84,7 +88,7 @@ func UnboundWord(name string) string {
 	words := wordsOf(strings.TrimPrefix(name, "mcp__"))
 	i := slices.IndexFunc(words, func(w string) bool {
 		return slices.Contains(openVerbs, w) || slices.Contains(codeWords, w) || slices.Contains(graveVerbs, w) || slices.Contains(tellVerbs, w) || slices.Contains(otherSystems, w) ||
-			slices.Contains(startVerbs, w) || begins(w, graveVerbs) || begins(w, tellVerbs) || begins(w, openVerbs)
+			slices.Contains(startVerbs, w) || slices.Contains(graveThings, w) || begins(w, graveVerbs) || begins(w, tellVerbs) || begins(w, openVerbs)
 	})
 	if i < 0 {
 		return ""
@@ -105,9 +109,10 @@ func UnboundField(field string) bool {
 	})
 }
 
-// UnboundValue reports whether a value in an input is one word for an act that nod cannot limit.
+// UnboundValue reports whether a value in an input is a flag of a command, or one word for an act that nod cannot
+// limit.
 func UnboundValue(value string) bool {
-	return len(value) < 40 && !strings.ContainsAny(value, " /.") && slices.ContainsFunc(wordsOf(value), func(w string) bool { return slices.Contains(startVerbs, w) })
+	return strings.HasPrefix(value, "--") || len(value) < 40 && !strings.ContainsAny(value, " /.") && slices.ContainsFunc(wordsOf(value), func(w string) bool { return slices.Contains(startVerbs, w) })
 }
 
 // NamesPath reports whether the name of an input's field says that the field names a file or a directory.
