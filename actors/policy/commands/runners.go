@@ -104,7 +104,11 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 		return false
 	}
 	assigns := !(c.level == levelApproved && c.Text) // if the operands of a command are text, none of them sets a variable
-	return !slices.ContainsFunc(WithoutTexts(append([]string{shown[0]}, rest...))[1:], func(w string) bool {
+	paths := rest // any word of a command of tmux that is not listed may be a path
+	if shown[0] != "tmux" || c.level == levelApproved {
+		paths = WithoutTexts(append([]string{shown[0]}, rest...))[1:]
+	}
+	return !slices.ContainsFunc(paths, func(w string) bool {
 		return assigns && !strings.HasPrefix(w, "-") && strings.Contains(w, "=") || leadsOut(w, loc)
 	})
 }
@@ -155,8 +159,9 @@ func checkTmux(_ Secrets, a *Args) string {
 	return ""
 }
 
-// tmuxFormat matches a format that names plain variables, such as #{pane_current_path}.
-var tmuxFormat = lazyregexp.New(`^(?:[^#]|#\{[a-z_]+\})*$`)
+// tmuxFormat matches a format that names plain variables of tmux, such as #{pane_current_path}. For any other name,
+// tmux shows the environment variable with this name.
+var tmuxFormat = lazyregexp.New(`^(?:[^#]|#\{(?:(?:pane|window)_[a-z_]+|session_(?:name|id|windows|attached|created|activity|path))\})*$`)
 
 // leadsOut reports whether the word w names a path outside the project. It also reports true for a
 // file that decides which programs run, such as a hook.
