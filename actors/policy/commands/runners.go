@@ -104,7 +104,7 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 		return false
 	}
 	assigns := !(c.level == levelApproved && c.Text) // if the operands of a command are text, none of them sets a variable
-	paths := rest // any word of a command of tmux that is not listed may be a path
+	paths := rest                                    // any word of a command of tmux that is not listed may be a path
 	if shown[0] != "tmux" || c.level == levelApproved {
 		paths = WithoutTexts(append([]string{shown[0]}, rest...))[1:]
 	}
