@@ -21,7 +21,33 @@ const (
 type Reach struct {
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
-	Later       Later            `json:"-"`
+	// Widest is the widest scope for which an answer may choose this reach. Empty means ScopeAgent.
+	Widest Scope `json:"widest,omitempty"`
+	Later  Later `json:"-"`
+}
+
+// MaxSessionOnly is the longest duration of a grant whose reach is offered for a session only.
+const MaxSessionOnly = 8 * time.Hour
+
+// SessionOnly reports whether an answer may choose the reach for one session only, and not for longer
+// than MaxSessionOnly. A widest scope that this version of nod does not know counts as the narrowest one.
+func (r *Reach) SessionOnly() bool { return r.Widest != "" && r.Widest != ScopeAgent }
+
+// Lasts returns how many seconds a grant lasts that chooses the reach for this scope and this number of
+// seconds; 0 means until it is revoked. The error is VALIDATION_ERROR if the reach is not offered for this
+// scope, or not for so long.
+func (r *Reach) Lasts(scope Scope, seconds int) (int, error) {
+	switch most := int(MaxSessionOnly / time.Second); {
+	case !r.SessionOnly():
+		return seconds, nil
+	case scope != ScopeSession || r.Widest != ScopeSession:
+		return 0, Errorf(CodeValidation, "scope: %s is offered for one session only; allow it for the session, or once", r)
+	case seconds > most:
+		return 0, Errorf(CodeValidation, "for_seconds: %s is offered for one session only, and for at most %s", r, FormatDuration(MaxSessionOnly))
+	case seconds == 0:
+		return most, nil
+	}
+	return seconds, nil
 }
 
 // String describes the reach for people.
@@ -61,6 +87,9 @@ type StandingAnswer struct {
 	// Leave is set in the answer of a leave, which covers the calls of a session whose approver is away.
 	// It is nil in all other answers.
 	Leave *Leave `json:"leave,omitempty"`
+	// SessionOnly is set in a grant whose reach was offered for one session only. It is nil in all other
+	// answers.
+	SessionOnly *SessionOnly `json:"session_only,omitempty"`
 	// Limited means that the answer has a limited number of uses. For has the pending_ids of detached
 	// requests, each of which may use the answer once. Uses is the number of remaining uses, and UsedBy
 	// lists the past uses.
@@ -83,6 +112,14 @@ type StandingAnswer struct {
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
 	Later     Later     `json:"-"`
+}
+
+// SessionOnly is the part of a grant that is specific to a reach for one session only. Besides its time,
+// the end of its session and any freeze end such a grant.
+type SessionOnly struct {
+	// Freezes is the revision of the stored freezes at the answer. Any later freeze ends the grant.
+	Freezes uint64 `json:"freezes,omitempty"`
+	Later   Later  `json:"-"`
 }
 
 // ExactCall is one exact call of a session.
@@ -122,6 +159,18 @@ func (g *StandingAnswer) Denies() bool { return g.Effect == EffectDeny }
 // Live reports whether the answer is in force. The parameter now is the broker's time.
 func (g *StandingAnswer) Live(now time.Time) bool {
 	return g.RevokedAt.IsZero() && (!g.Limited || g.Uses > 0) && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
+}
+
+// EndsByFreeze reports whether any freeze ends the answer, and returns the revision of the freezes at the
+// answer. The answer is in force only while the freezes have this revision.
+func (g *StandingAnswer) EndsByFreeze() (revision uint64, ends bool) {
+	switch {
+	case g.Leave != nil:
+		return g.Leave.Freezes, true
+	case g.SessionOnly != nil:
+		return g.SessionOnly.Freezes, true
+	}
+	return 0, false
 }
 
 // Reach describes, for people, the calls that the answer covers.

@@ -229,7 +229,8 @@ type HostResolved struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	// TaskID limits the report to the requests of one task. Empty means the session's main task.
-	// WholeSession means all tasks.
+	// WholeSession means all tasks, because the session has ended. The engine then also ends the session's
+	// grants that were offered for one session only.
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
 	// ToolName limits the report to requests for one tool. With ActionDetails, the report is only about

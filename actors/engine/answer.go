@@ -204,7 +204,7 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 			return nil, err
 		}
 	}
-	d.Grant, err = grant(entry, &request, a, d)
+	d.Grant, err = grant(entry, &request, a, d, e.freezes.now().Revision)
 	return d, err
 }
 

@@ -20,9 +20,12 @@ import (
 // request's id.
 const usedFor = 30 * time.Minute
 
+// callPrefix begins the ids of standing answers about one call.
+const callPrefix = "call-"
+
 // callID returns the id of the standing answer about one call of a session, from the call's CallDigest.
 // A newer answer about the same call replaces the older one.
-func callID(same string) string { return "call-" + same[:32] }
+func callID(same string) string { return callPrefix + same[:32] }
 
 // aboutCall returns the standing answer that a person's decision makes about one call.
 func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {

@@ -139,8 +139,8 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 		return schemas.FreezeState{}, err
 	}
 	if !thaw {
-		e.endLeaves(ctx, z.By.Name+"'s freeze") // the freeze has already ended the leaves; endLeaves makes lists show that
 		e.enforceFreeze(ctx, &stored)
+		e.endByFreeze(ctx, stored.Revision, z.By.Name+"'s freeze")
 	}
 	return stored, nil
 }

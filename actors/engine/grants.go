@@ -14,9 +14,9 @@ import (
 func agentKey(agent string) string { return "agent." + agent }
 
 // grant returns the standing answer that a person's answer makes, or nil if the answer allows
-// only its own call. The error is VALIDATION_ERROR if the answer names a scope, rule or
-// permission that the request does not offer.
-func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
+// only its own call. The error is VALIDATION_ERROR if the answer names a scope, duration, rule or
+// permission that the request does not offer. The parameter freezes is the present revision of the freezes.
+func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision, freezes uint64) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
 		scope = schemas.ScopeSession // an allowed permission always lasts for the session
@@ -28,16 +28,22 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 		GrantID: d.DecisionID, Scope: scope, SessionID: cmp.Or(entry.Record.Holder, r.SessionID), Agent: entry.Record.Agent,
 		By: d.By, Question: r.PendingID, CreatedAt: d.DecidedAt,
 	}
-	if a.ForSeconds > 0 {
-		g.ExpiresAt = d.DecidedAt.Add(time.Duration(a.ForSeconds) * time.Second)
-	}
 	switch reaches := entry.Record.Remember; {
 	case len(reaches) == 0:
 		return nil, schemas.Errorf(schemas.CodeValidation, "scope: nod cannot tell what else a lasting rule for this call would allow; allow it once")
 	case a.Reach >= len(reaches):
 		return nil, schemas.Errorf(schemas.CodeValidation, "reach: there are %d to choose from, counted from 0", len(reaches))
-	default:
-		g.Rules, g.Permissions = reaches[a.Reach].Rules, reaches[a.Reach].Permissions
+	}
+	reach := &entry.Record.Remember[a.Reach]
+	seconds, err := reach.Lasts(scope, a.ForSeconds)
+	if err != nil {
+		return nil, err
+	}
+	if seconds > 0 {
+		g.ExpiresAt = d.DecidedAt.Add(time.Duration(seconds) * time.Second)
+	}
+	if g.Rules, g.Permissions = reach.Rules, reach.Permissions; reach.SessionOnly() {
+		g.SessionOnly = &schemas.SessionOnly{Freezes: freezes}
 	}
 	return g, nil
 }

@@ -13,9 +13,13 @@ import (
 
 // hostResolved handles a host's report about calls that ended at the host without nod, and withdraws
 // their requests. It adds an aftermath if a call ran without an allow, or never ran although it was
-// allowed. It changes only requests of the calling agent.
+// allowed. If the host's session has ended, it also ends the session's grants that were offered for one
+// session only. It changes only requests and grants of the calling agent.
 func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.HostResolved) (schemas.HostResolvedReply, error) {
 	ids, err := e.resolveByHost(ctx, c.name, p)
+	if err == nil && p.WholeSession {
+		err = e.holdings.endWithSession(ctx, c.name, p.SessionID)
+	}
 	if err != nil {
 		return schemas.HostResolvedReply{}, err
 	}

@@ -172,28 +172,3 @@ const maxLeaveTitle = 120
 func leaveTitle(r *schemas.Request) string {
 	return cut(strings.TrimSpace(cmp.Or(r.ToolName, string(r.ActionType))+" "+strings.Join(strings.Fields(payloadOf(r)), " ")), maxLeaveTitle)
 }
-
-// endLeaves ends all leaves that are in force. It only logs an error, because the freeze that ended the
-// leaves is stored already.
-func (e *admin) endLeaves(ctx context.Context, by string) {
-	keys, err := e.store.Sessions.ListKeys(ctx, standingFilter(sessionKey("*")))
-	if err != nil {
-		e.Log.Warn("engine: the leaves that a freeze has ended are still listed", "error", err)
-		return
-	}
-	keys = slices.DeleteFunc(keys, func(key string) bool {
-		_, id, _ := splitStanding(key)
-		return !strings.HasPrefix(id, leavePrefix)
-	})
-	each(len(keys), func(i int) {
-		owner, id, _ := splitStanding(keys[i])
-		session := strings.TrimPrefix(owner, sessionKey(""))
-		entry, err := e.holdings.readEntry(ctx, keys[i])
-		if err != nil || entry == nil || !entry.Live(e.clock.now()) {
-			return
-		}
-		if _, err := e.holdings.endGrantAlone(ctx, &schemas.Revoke{GrantID: id, SessionID: session}, by); err != nil {
-			e.Log.Warn("engine: a leave that a freeze has ended is still listed", "session", session, "error", err)
-		}
-	})
-}

@@ -140,10 +140,11 @@ func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 		return r, nil
 	}
 	own, agents, covered := s.held.own, s.held.agents, s.permissions.covered
-	if own.rules.Len()+agents.rules.Len()+len(covered) == 0 {
+	if own.rules.Len()+agents.rules.Len()+len(covered)+len(own.brief) == 0 {
 		return result{}, nil
 	}
-	v := s.rules.policy.WithLists(policy.NewAnswers(covered), own.rules, agents.rules).Check(s.rules.call)
+	brief, briefOf := own.sessionRules(s.freezes.Revision)
+	v := s.rules.policy.WithLists(policy.NewAnswers(covered), own.rules, agents.rules, brief).Check(s.rules.call)
 	if v.Effect != policy.Allow {
 		return result{}, nil
 	}
@@ -157,6 +158,8 @@ func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 			b.answers = append(b.answers, own.of[used.Index])
 		case 2:
 			b.answers = append(b.answers, agents.of[used.Index])
+		case 3:
+			b.answers = append(b.answers, briefOf[used.Index])
 		}
 	}
 	return result{outcome: decided, verdict: v, basis: b}, nil

@@ -19,8 +19,9 @@ const ownersKept = 16384
 // an agent.
 type answers struct {
 	byID  map[string]*standingEntry
-	rules *policy.Answers  // the rules of all grants in force
+	rules *policy.Answers  // the rules of all grants in force, without those in brief
 	of    []*standingEntry // the grant of each rule, by the rule's index in rules
+	brief []*standingEntry // the grants in force that were offered for one session only; a freeze may have ended them
 	perms []*standingEntry // the grants in force that name permissions
 	until time.Time        // the earliest expiry of these grants; zero if none of them expires
 }
@@ -35,6 +36,10 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 		if end := s.ExpiresAt; !end.IsZero() && (a.until.IsZero() || end.Before(a.until)) {
 			a.until = end
 		}
+		if s.SessionOnly != nil {
+			a.brief = append(a.brief, s)
+			continue
+		}
 		for _, rule := range s.Rules {
 			rules, a.of = append(rules, rule), append(a.of, s)
 		}
@@ -45,6 +50,20 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 	a.rules = policy.NewAnswers(rules)
 	slices.SortFunc(a.perms, func(x, y *standingEntry) int { return strings.Compare(x.key, y.key) })
 	return a
+}
+
+// sessionRules returns the rules of the grants in brief that no freeze has ended, and the grant of each rule. The
+// parameter freezes is the present revision of the freezes.
+func (a *answers) sessionRules(freezes uint64) (rules *policy.Answers, of []*standingEntry) {
+	var all []schemas.RememberedRule
+	for _, s := range a.brief {
+		for _, rule := range s.Rules {
+			if s.SessionOnly.Freezes == freezes {
+				all, of = append(all, rule), append(of, s)
+			}
+		}
+	}
+	return policy.NewSessionAnswers(all), of
 }
 
 // standingCache caches the standing answers of sessions and agents. The broker reports a change a

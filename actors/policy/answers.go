@@ -10,7 +10,8 @@ import (
 // Answers is a long list of remembered rules, which are allow rules made by people's lasting
 // answers. The list is indexed by the words of the rules' commands, and safe for concurrent use.
 type Answers struct {
-	all []schemas.RememberedRule
+	all         []schemas.RememberedRule
+	sessionOnly bool // the answers were offered for one session only, and may cover calls that other answers never cover
 
 	index   sync.Once
 	byWords map[string][]int // the rules for commands, as indexes in the slice all; a key is the words of a command, each followed by wordEnd
@@ -21,6 +22,12 @@ type Answers struct {
 // NewAnswers returns an index of the rules in all. It does not copy this slice, so the caller
 // must not change it afterwards.
 func NewAnswers(all []schemas.RememberedRule) *Answers { return &Answers{all: all} }
+
+// NewSessionAnswers is like NewAnswers, for the rules of answers that were offered for one session only. The
+// caller must apply them only to calls of that session.
+func NewSessionAnswers(all []schemas.RememberedRule) *Answers {
+	return &Answers{all: all, sessionOnly: true}
+}
 
 func (a *Answers) build() {
 	a.byWords = map[string][]int{}

@@ -32,7 +32,7 @@ func TestLastingAnswersWithoutADirectory(t *testing.T) {
 		{shell("sh -c 'make release'", "", "/p"), nil},
 		{shell("touch ~/.ssh/id_rsa", "", "/p"), nil},
 		{shell("make release", "", ""), nil},
-		{policy.Call{ToolName: "Write", Input: []byte(`{"file_path":"/p/x.go","content":"a"}`), Project: "/p"}, []string{"Write(/p/x.go) in /p", "Write(/p/) in /p"}},
+		{policy.Call{ToolName: "Write", Input: []byte(`{"file_path":"/p/x.go","content":"a"}`), Project: "/p"}, []string{"Write(/p/x.go) in /p", "Write(/p/) in /p", "Edit(/p/) in /p and Write(/p/) in /p"}},
 		{policy.Call{ToolName: "Write", Input: []byte(`{"file_path":"x.go","content":"a"}`), Project: "/p"}, nil},
 	} {
 		var got []string

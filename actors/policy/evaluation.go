@@ -76,7 +76,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 			case allow && r.Names(ev.tool) < ev.naming:
 				return false
 			case r.Placed != nil:
-				return coversTool(r.Placed, ev, t)
+				return coversTool(r.Placed, false, ev, t)
 			case allow && slices.ContainsFunc(t.paths, func(p string) bool {
 				return (ev.tool.Kind == tools.Edit || ev.hiddenOutside(p)) && !r.SpellsOut(p, ev.location)
 			}):
@@ -114,7 +114,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	if t == nil || ev.naming > weburl.AnyURL {
 		return false
 	}
-	g, which := ev.pol.rememberedTool(func(g *schemas.RememberedRule) bool { return coversTool(g, ev, t) })
+	g, which := ev.pol.rememberedTool(func(g *schemas.RememberedRule, sessionOnly bool) bool { return coversTool(g, sessionOnly, ev, t) })
 	if g == nil {
 		return false
 	}

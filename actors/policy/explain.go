@@ -16,6 +16,8 @@ type Explanation struct {
 	Parts   []ExplainedPart          // the simple commands of the line, in order
 	Line    string                   // the reason to ask about the whole line, or ""
 	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit the effect of such rules
+	Session []schemas.Reach          // what an answer can allow for one session only
+	Bound   string                   // the reason why no rule allows a tool that nod does not know, or none for longer than a session; may be ""
 	Harden  string                   // the line with changes by which git runs no configured programs; "" without changes
 }
 
@@ -29,6 +31,16 @@ type ExplainedPart struct {
 // Explain checks a call as Check does, and returns the verdict with its reasons.
 func (p *Policy) Explain(c Call) Explanation {
 	e := Explanation{Verdict: p.Check(c), Allows: p.Propose(c)}
+	for _, r := range p.Remember(c) {
+		if r.SessionOnly() {
+			e.Session = append(e.Session, r)
+		}
+	}
+	if tools.Named(c.ToolName).Kind == tools.Unknown && e.Verdict.Effect == Ask && e.Verdict.Rule == Default && len(e.Allows) == 0 {
+		if _, e.Bound = p.evaluate(c).changedFile(); e.Bound == "" {
+			e.Bound = "its name does not say that the tool only reads"
+		}
+	}
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return e
 	}
@@ -79,8 +91,15 @@ func (e Explanation) String() string {
 	for _, a := range e.Allows {
 		fmt.Fprintf(&b, "  a rule that would allow it: %s\n", a.Quoted())
 	}
+	for _, r := range e.Session {
+		fmt.Fprintf(&b, "  for one session only, an answer can allow: %s\n", r.String())
+	}
 	if e.Verdict.Effect == Ask && len(e.Allows) == 0 {
-		b.WriteString("  no rule that nod can bound would allow it\n")
+		why := map[bool]string{true: "no rule that nod can bound would allow it", false: "no rule that lasts longer would allow it"}[len(e.Session) == 0]
+		if e.Bound != "" {
+			why += ", because " + e.Bound
+		}
+		fmt.Fprintf(&b, "  %s\n", why)
 	}
 	if e.Harden != "" {
 		fmt.Fprintf(&b, "  hardened: %s\n", e.Harden)

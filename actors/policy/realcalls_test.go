@@ -95,3 +95,16 @@ func TestReplayWithSuggestions(t *testing.T) {
 	t.Logf("prompts per session: %v", counts)
 	assert.LessOrEqual(t, counts[(len(counts)-1)/2], 3)
 }
+
+// Under the preset contained, if a user allows each question for its session, nod asks at most 12 questions in 90 %
+// of the real sessions.
+func TestReplayOfRealSessions(t *testing.T) {
+	calls, err := policy.ReadTranscript(corpus(t, "real-calls.jsonl"), "real-calls")
+	require.NoError(t, err)
+	all, err := policy.Replay(calls, schemas.Permissions{}, 0)
+	require.NoError(t, err)
+	last := all[len(all)-1]
+	t.Log(last.String())
+	assert.LessOrEqual(t, last.MedianAnswered, 2)
+	assert.LessOrEqual(t, last.P90Answered, 12)
+}

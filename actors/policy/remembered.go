@@ -25,23 +25,30 @@ func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	return &out
 }
 
+// WithReach works like With, for the rules of a reach that Remember has returned. If the reach is for one session
+// only, the caller must use the policy only for calls of that session.
+func (p *Policy) WithReach(r *schemas.Reach) *Policy {
+	return p.WithLists(&Answers{all: r.Rules, sessionOnly: r.SessionOnly()})
+}
+
 // rememberedCommand returns the first remembered rule for which covers returns true, with the rule's
 // position. It tries only rules for commands with which argv begins. In each list, it tries rules with
 // fewer words first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
-	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
+	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, func(g *schemas.RememberedRule, _ bool) bool { return covers(g) })
 }
 
 // rememberedTool returns the first remembered rule for which covers returns true, with the rule's
-// position. It tries only rules that are not for commands.
-func (p *Policy) rememberedTool(covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
+// position. It tries only rules that are not for commands. It tells covers whether the rule was offered for
+// one session only.
+func (p *Policy) rememberedTool(covers func(g *schemas.RememberedRule, sessionOnly bool) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered((*Answers).tools, covers)
 }
 
-func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
+func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*schemas.RememberedRule, bool) bool) (*schemas.RememberedRule, RememberedRef) {
 	for l, list := range p.answers {
 		for _, i := range candidates(list) {
-			if g := &list.all[i]; covers(g) {
+			if g := &list.all[i]; covers(g, list.sessionOnly) {
 				return g, RememberedRef{l, i}
 			}
 		}
@@ -90,8 +97,9 @@ func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 	return len(argv) == len(a.Argv)
 }
 
-// coversTool reports whether a remembered rule covers a call that is not a command.
-func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool {
+// coversTool reports whether a remembered rule covers a call that is not a command. sessionOnly reports
+// whether the rule was offered for one session only.
+func coversTool(a *schemas.RememberedRule, sessionOnly bool, ev *evaluation, t *ruleSubject) bool {
 	// Make the cheap checks first, because there may be many rules. No remembered rule covers a web
 	// call, because nod asks about the call's address, and the rules contain no addresses.
 	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
@@ -101,7 +109,14 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 	if tools.Named(a.Tool).Name != ev.tool.Name || !untold && !inAnswersProject(a, ev.location) {
 		return false
 	}
+	if ev.tool.Kind == tools.Unknown && a.Path != "" {
+		file, why := ev.changedFile()
+		return sessionOnly && why == "" && file == a.Path
+	}
 	if ev.tool.Kind == tools.Unknown && !coversUnknown(a, ev) {
+		return false
+	}
+	if sessionOnly && ev.tool.Kind == tools.Edit && ev.obeyed(t.paths) {
 		return false
 	}
 	if a.Path == "" {
@@ -120,7 +135,8 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 	return len(t.paths) > 0
 }
 
-// coversUnknown reports whether a remembered rule covers this input of a tool that nod does not know.
+// coversUnknown reports whether a remembered rule without a path covers this input of a tool that nod does not
+// know.
 func coversUnknown(a *schemas.RememberedRule, ev *evaluation) bool {
 	if a.Project == "" { // the rule is a permission of a session, not an answer; other checks compare the call's paths with the permissions
 		return ev.namesNoSecret()

@@ -164,6 +164,7 @@ type Replayed struct {
 	P90Answered    int            `json:"p90_answered"`
 	AllowedBy      map[string]int `json:"allowed_by_tool"`
 	AskedFor       map[string]int `json:"asked_for"`   // the number of prompts by kind of reason
+	LeftFor        map[string]int `json:"left_for"`    // the number of remaining prompts, as in P90Answered, by kind of reason
 	Suggestions    []Suggestion   `json:"suggestions"` // the rules that would have spared the most prompts, over all projects
 }
 
@@ -190,7 +191,7 @@ func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replay
 }
 
 func (p *Policy) replay(calls []SessionCall) Replayed {
-	r := Replayed{Calls: len(calls), AllowedBy: map[string]int{}, AskedFor: map[string]int{}}
+	r := Replayed{Calls: len(calls), AllowedBy: map[string]int{}, AskedFor: map[string]int{}, LeftFor: map[string]int{}}
 	prompts, answered := map[string]int{}, map[string]int{}
 	sessions := map[string]*answeredSession{}
 	for _, c := range calls {
@@ -211,13 +212,15 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 				r.AskedFor[lacking]++
 				continue
 			}
-			r.AskedFor[v.kindOfReason(tools.Named(c.ToolName).Kind)]++
+			kind := v.kindOfReason(tools.Named(c.ToolName).Kind)
+			r.AskedFor[kind]++
 			prompts[c.Session]++
 			if sessions[c.Session] == nil {
 				sessions[c.Session] = &answeredSession{policy: p}
 			}
 			if sessions[c.Session].asks(c.Call, v) {
 				answered[c.Session]++
+				r.LeftFor[kind]++
 			}
 		}
 	}
@@ -268,7 +271,7 @@ func (s *answeredSession) asks(c Call, v Verdict) bool {
 		return false
 	}
 	if reaches := s.policy.Remember(c); len(reaches) > 0 {
-		s.policy = s.policy.With(reaches[len(reaches)-1].Rules...)
+		s.policy = s.policy.WithReach(&reaches[len(reaches)-1])
 	}
 	return true
 }
@@ -308,7 +311,11 @@ func (r Replayed) String() string {
 	}
 	if r.Preset == PresetContained {
 		for _, kind := range slices.Sorted(maps.Keys(r.AskedFor)) {
-			fmt.Fprintf(&b, "         asks %3d: %s\n", r.AskedFor[kind], kind)
+			left := ""
+			if n := r.LeftFor[kind]; n < r.AskedFor[kind] && kind != lacking {
+				left = fmt.Sprintf(" (%d if each is allowed for its session)", n)
+			}
+			fmt.Fprintf(&b, "         asks %3d: %s%s\n", r.AskedFor[kind], kind, left)
 		}
 	}
 	for _, s := range r.Suggestions {

@@ -29,6 +29,24 @@ func TestReplayCountsTheQuestionsThatAnswersLeave(t *testing.T) {
 	assert.Equal(t, 5, last.MedianAnswered, "gh pr view once, with --web, npm ci once, and each push")
 	assert.Equal(t, 5, last.P90Answered)
 	assert.Contains(t, last.String(), "median 7, 90% up to 7 (5 and 5 if each is allowed for its session)")
+	assert.Contains(t, last.String(), "asks   4: the network (2 if each is allowed for its session)")
+	assert.Contains(t, last.String(), "asks   4: work that could be lost, and what nod cannot bound\n")
+}
+
+// In the replay, too, an answer for one session covers only the file of the call, in its session.
+func TestReplayCountsAnswersForOneSession(t *testing.T) {
+	var calls []policy.SessionCall
+	for _, file := range []string{"a.pen", "a.pen", "b.pen", "a.pen", "b.pen"} {
+		for _, session := range []string{"a", "b"} {
+			calls = append(calls, policy.SessionCall{Session: session, Call: mcpCall("mcp__draw__batch_design", `{"filePath":"`+file+`"}`)})
+		}
+	}
+	all, err := policy.Replay(calls, schemas.Permissions{}, 0)
+	require.NoError(t, err)
+	last := all[len(all)-1]
+	assert.Equal(t, 10, last.Asked)
+	assert.Equal(t, 2, last.MedianAnswered, "each file once in each session")
+	assert.Equal(t, map[string]int{"tools that nod does not know, such as those of MCP servers": 4}, last.LeftFor)
 }
 
 // A transcript may leave out inputs and directories. nod asks about such calls, but nothing can be said about

@@ -167,7 +167,7 @@ func (ev *evaluation) namesSecret(p *shell.Part) bool {
 	if !plain || commands.RunnerName(argv) == 0 {
 		return ev.line.AnySecret(p.Words[1:], false)
 	}
-	return ev.line.AnySecret(word.Literals(commands.WithoutFilters(argv)[1:]), false) || ev.line.AnySecret(p.Words[1:], true)
+	return ev.line.AnySecret(word.Literals(commands.WithoutTexts(argv)[1:]), false) || ev.line.AnySecret(p.Words[1:], true)
 }
 
 // mayAllow reports whether some rule or remembered rule could allow a command.

@@ -34,10 +34,12 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 // Remember returns the ways in which a person can allow, from now on, a call about which nod asks. Each way
 // has all rules that the call needs. The first way is the narrowest: it allows only this call, unless nod has
 // only rules that also allow similar calls. If nod can limit the effect, a second way also allows similar
-// calls. A third way also allows further commands that only read from the same service. Remember returns nil
-// if nod does not ask about the call, or has no rule that allows the call and whose effect nod can limit.
+// calls. A third way also allows further commands that only read from the same service. The last way may be for
+// one session only (schemas.Reach.Widest). Remember returns nil if nod does not ask about the call, or has no
+// rule that allows the call and whose effect nod can limit.
 func (p *Policy) Remember(c Call) []schemas.Reach {
-	if p.Check(c).Effect != Ask {
+	ev := p.evaluate(c)
+	if ev.verdict.Effect != Ask {
 		return nil
 	}
 	missing := p.missingRules(c)
@@ -61,6 +63,9 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 		if len(r.Rules) > 0 && !same && p.With(r.Rules...).Check(c).Effect == Allow {
 			reaches = append(reaches, r)
 		}
+	}
+	if r := ev.sessionReach(reaches); r != nil && p.WithReach(r).Check(c).Effect == Allow {
+		reaches = append(reaches, *r)
 	}
 	return reaches
 }

@@ -69,7 +69,7 @@ func (t *inputTexts) add(text string) bool {
 	}
 	t.whole = append(t.whole, strings.TrimSpace(text))
 	t.words = append(t.words, strings.TrimSpace(text))
-	t.words = append(t.words, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`<>()[]{},;|&=", r) })...)
+	t.words = append(t.words, wordsIn(text)...)
 	if len(t.words) > maxInputTexts {
 		return false
 	}
@@ -78,6 +78,11 @@ func (t *inputTexts) add(text string) bool {
 	}
 	plain := unescaped(text)
 	return plain == text || t.add(plain)
+}
+
+// wordsIn returns the pieces of a text that may be names.
+func wordsIn(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`<>()[]{},;|&=", r) })
 }
 
 // unescaped returns a text without its URL encoding. It leaves faulty codes as they are.

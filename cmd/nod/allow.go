@@ -72,11 +72,14 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 func notDigit(r rune) bool { return r < '0' || r > '9' }
 
 // choose sets the answer's option to "allow once". For a lasting allow it also sets the index of the
-// rule to remember.
+// rule to remember, and how long the rule lasts.
 func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 	if a.Scope != "" {
 		if a.Reach, err = reachOf(p, c.Rule); err != nil {
 			return err
+		}
+		if a.ForSeconds, err = p.Remember[a.Reach].Lasts(a.Scope, a.ForSeconds); err != nil {
+			return fmt.Errorf("nothing was answered: %w", err)
 		}
 	}
 	return ofKind(schemas.AllowOnce)(p, a)

@@ -22,7 +22,7 @@ import (
 
 type policyCmd struct {
 	Check   policyCheckCmd   `cmd:"" help:"Read tool calls as NDJSON, and write one verdict per line."`
-	Explain policyExplainCmd `cmd:"" help:"Explain the verdict that the rules give a command."`
+	Explain policyExplainCmd `cmd:"" help:"Explain the verdict that the rules give a command, or a call of another tool."`
 	Test    policyTestCmd    `cmd:"" help:"Check the rules against a file of your own cases."`
 	Suggest policySuggestCmd `cmd:"" help:"Suggest rules that would have saved the most questions."`
 	Import  policyImportCmd  `cmd:"" help:"Print the rules of claude-code, codex or gemini as a settings.json."`
@@ -127,6 +127,7 @@ func (c *policyCheckCmd) Run(e *env) error {
 
 type policyExplainCmd struct {
 	triedRules
+	Tool    string   `placeholder:"NAME" help:"Explain a call of this tool; its input is the argument, as JSON."`
 	Command []string `arg:"" passthrough:"" help:"The command, as one argument or several."`
 }
 
@@ -136,13 +137,20 @@ func (c *policyExplainCmd) Run(e *env) error {
 		return err
 	}
 	call := here()
-	call.ToolName, call.ActionType = "Bash", schemas.ActionCommand
 	words, err := commandAfter(c.Command)
 	if err != nil {
 		return err
 	}
-	if call.Input, err = schemas.Encode(map[string]string{"command": strings.Join(words, " ")}); err != nil {
-		return err
+	line := strings.Join(words, " ")
+	if call.ToolName = c.Tool; c.Tool != "" {
+		if call.Input = json.RawMessage(line); !json.Valid(call.Input) {
+			return errors.New("--tool takes the tool's input as one argument in JSON, such as '{\"file_path\":\"a.md\"}'")
+		}
+	} else {
+		call.ToolName, call.ActionType = "Bash", schemas.ActionCommand
+		if call.Input, err = schemas.Encode(map[string]string{"command": line}); err != nil {
+			return err
+		}
 	}
 	disk := policy.ThisDisk{}
 	call.Seen = disk.Look(p, call, func(s policy.Search) ([]string, bool) { return disk.Exposed(p, s) })

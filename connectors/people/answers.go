@@ -82,7 +82,8 @@ func standingRules(p *schemas.Prompt) []string {
 	}
 	var all []string
 	for i := range p.Remember {
-		all = append(all, fmt.Sprintf("from now on, %d: %s", i+1, Line(p.Remember[i].String())))
+		r := &p.Remember[i]
+		all = append(all, fmt.Sprintf("%s, %d: %s", strings.ToLower(RuleHead(r)), i+1, Line(r.String())))
 	}
 	return all
 }

@@ -13,8 +13,11 @@ type Extent struct {
 	Seconds int // 0 means until a person revokes the standing answer
 }
 
-// Extents returns the scopes and durations that a person can choose, narrowest first.
-func Extents() []Extent {
+// ExtentsOf returns the scopes and durations that a person can choose for a reach, narrowest first.
+func ExtentsOf(r *schemas.Reach) []Extent {
+	if r.SessionOnly() {
+		return []Extent{{schemas.ScopeSession, 60 * 60}, {schemas.ScopeSession, int(schemas.MaxSessionOnly / time.Second)}}
+	}
 	return []Extent{
 		{schemas.ScopeSession, 60 * 60},
 		{schemas.ScopeSession, 0},
@@ -56,20 +59,25 @@ func OfferedReaches(p *schemas.Prompt, whole bool) []schemas.Reach {
 	return p.Remember
 }
 
-// RuleHead is the beginning of the texts and buttons about a lasting rule.
-const RuleHead = "From now on"
+// RuleHead returns the beginning of the texts and buttons about the rule r.
+func RuleHead(r *schemas.Reach) string {
+	if r.SessionOnly() {
+		return "In this session"
+	}
+	return "From now on"
+}
 
 // RuleText returns the complete text of the rule r, whose index is i, in one line.
 func RuleText(i int, r *schemas.Reach) string {
-	return fmt.Sprintf("%s, %d: %s", RuleHead, i+1, Line(r.String()))
+	return fmt.Sprintf("%s, %d: %s", RuleHead(r), i+1, Line(r.String()))
 }
 
 // StandingAnswer returns the answer for a button of an extent. The answer allows p and makes nod
 // store a rule with this scope and duration. ok is false if action is not the action of such a
 // button.
 func StandingAnswer(p *schemas.Prompt, whole bool, action string, from schemas.From) (a schemas.Answer, ok bool) {
-	for i := range OfferedReaches(p, whole) {
-		for _, e := range Extents() {
+	for i, r := range OfferedReaches(p, whole) {
+		for _, e := range ExtentsOf(&r) {
 			if e.Action(i) == action {
 				a, ok = Utterance{Word: Yes}.Answer(p, from)
 				a.Scope, a.Reach, a.ForSeconds = e.Scope, i, e.Seconds

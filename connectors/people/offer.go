@@ -113,7 +113,7 @@ func (o Offer) More() (all []MoreAnswer) {
 	}
 	for i, r := range o.reaches() {
 		m := MoreAnswer{ID: fmt.Sprintf("rule%d-", i), Text: RuleText(i, &r)}
-		for _, e := range Extents() {
+		for _, e := range ExtentsOf(&r) {
 			m.Buttons = append(m.Buttons, Button{fmt.Sprintf("✅ %d, %s", i+1, e), e.Action(i)})
 		}
 		all = append(all, m)
@@ -127,7 +127,7 @@ func (o Offer) More() (all []MoreAnswer) {
 // describe returns a text about what an action allows.
 func (o Offer) describe(action string) string {
 	for i, r := range o.reaches() {
-		for _, e := range Extents() {
+		for _, e := range ExtentsOf(&r) {
 			if e.Action(i) == action {
 				return RuleText(i, &r) + ", " + e.String()
 			}

@@ -329,6 +329,14 @@ func TestAStandingAnswerByCommandRepeatsItsRule(t *testing.T) {
 		env.Exits(r, 0, "and from now on "+c.rule, "")
 		env.Contains(r.Stdout, "To end this standing answer: nod revoke "+env.Stored("S." + id).Record.Decision.Grant.GrantID[:8])
 	}
+	design := rig.Shell("S", "design1", "")
+	design.ToolName, design.ActionType, design.ActionDetails = "mcp__draw__batch_design", schemas.ActionMCPTool, []byte(`{"filePath":"a.pen","cwd":"/app"}`)
+	ada.Asks(design)
+	for _, wide := range [][]string{{"--always"}, {"--for=1h", "--scope=agent"}, {"--for=1d"}} {
+		env.Exits(env.Nod(append([]string{"allow", "design1"}, wide...)...), 1, "", "is offered for one session only")
+	}
+	env.Contains(env.Nod("allow", "design1", "--scope=session").Err, "  mcp__draw__batch_design(/app/a.pen) in /app, in this session, for 8 hours\n")
+	env.Exits(env.Nod("allow", "design1", "--scope=session", "--yes", "--rule", "mcp__draw__batch_design(/app/a.pen) in /app"), 0, "in this session, for 8 hours", "")
 	env.Exits(env.Nod("allow", "asked1", "--always", "--for", "1d"), 1, "", "give one of them")
 	env.Exits(env.Nod("allow", "asked1", "--for", "soon"), 1, "", `"soon" is no length of time: write 30m, 8h or 1d`)
 	env.Exits(env.Nod("allow", "asked1", "--always", "--scope", "session"), 1, "", "leave it out")

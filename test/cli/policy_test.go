@@ -109,6 +109,11 @@ func TestPolicyExplain(t *testing.T) {
 	_, rule, _ := strings.Cut(r.Stdout, "a rule that would allow it: \"Bash(go test:*)")
 	rule, _, _ = strings.Cut("Bash(go test:*)"+rule, "\"\n")
 	require.Contains(t, b.policy("", "explain", "--rule", rule, "go", "test", "./...").Stdout, "allow  by allow "+rule, "a printed rule can be tried")
+	design := b.policy("", "explain", "--tool", "mcp__draw__batch_design", `{"filePath":"a.pen"}`).Stdout
+	require.Contains(t, design, "for one session only, an answer can allow: mcp__draw__batch_design(")
+	require.Contains(t, design, "no rule that lasts longer would allow it, because its name does not say that the tool only reads")
+	require.Contains(t, b.policy("", "explain", "--tool", "mcp__mail__send", `{}`).Stdout, "no rule that nod can bound would allow it, because the word mail in the tool's name")
+	require.Contains(t, b.policy("", "explain", "--tool", "Read", "a.md").Err, "in JSON")
 	require.Contains(t, b.policy("", "explain", "--rule", rule+" or so", "go", "test", "./...").Err, "--rule")
 	require.Contains(t, b.policy("", "explain", "git", "diff").Stdout, "allow  by default")
 	require.Contains(t, b.policy("", "explain", "ls", "-la").Stdout, "allow  by default")

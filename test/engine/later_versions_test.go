@@ -76,6 +76,13 @@ func TestARecordWithUnknownMembersIsNotAllowed(t *testing.T) {
 	denied.Ends(schemas.Denied)
 	env.Contains(stored(env, "pending_permissions", denied.Key), only)
 
+	edit := rig.Shell("S", "reach", "")
+	edit.ToolName, edit.ActionType, edit.ActionDetails = "Write", schemas.ActionFileWrite, []byte(`{"file_path":"/app/a.md","content":"x","cwd":"/app"}`)
+	q := ada.Asks(edit)
+	writtenLater(env, "pending_permissions", q.Key, `"widest":"session"`, `"widest":"session"`+only) // a further limit of an offered rule
+	refused(q)
+	ann.Denies(q)
+
 	nested := asks("nested", `"kind":"deadline"`) // in next_event
 	refused(nested)
 	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "nested").Outcome)

@@ -46,10 +46,13 @@ func checkGhAPI(s Secrets, a *Args) string {
 	return checkGh(s, a)
 }
 
-// WithoutFilters returns the words of a command without the filters of gh, because these filters are
-// jq programs and not paths. If the first word is not gh, all words are returned.
-func WithoutFilters(argv []string) []string {
-	if len(argv) == 0 || argv[0] != "gh" {
+// WithoutTexts returns the words of a command without those that cannot be paths: the filters of gh, which are
+// programs for jq, and all words of tmux, whose listed commands name only windows.
+func WithoutTexts(argv []string) []string {
+	switch {
+	case len(argv) > 0 && argv[0] == "tmux":
+		return argv[:1]
+	case len(argv) == 0 || argv[0] != "gh":
 		return argv
 	}
 	var out []string
@@ -101,37 +104,64 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 		return false
 	}
 	assigns := !(c.level == levelApproved && c.Text) // if the operands of a command are text, none of them sets a variable
-	return !slices.ContainsFunc(WithoutFilters(append([]string{shown[0]}, rest...))[1:], func(w string) bool {
+	paths := rest                                    // any word of a command of tmux that is not listed may be a path
+	if shown[0] != "tmux" || c.level == levelApproved {
+		paths = WithoutTexts(append([]string{shown[0]}, rest...))[1:]
+	}
+	return !slices.ContainsFunc(paths, func(w string) bool {
 		return assigns && !strings.HasPrefix(w, "-") && strings.Contains(w, "=") || leadsOut(w, loc)
 	})
 }
 
-// readsOfOneKind are commands of gh that change nothing, and show only data that the user's login may see. A
-// person may allow all of them by one answer.
-var readsOfOneKind = []string{"pr view", "pr list", "pr checks", "pr diff", "issue view", "issue list", "run view", "run list", "api", "search issues"}
+// readsOfGh are commands of gh that change nothing, and show only data that the user's login may see.
+var readsOfGh = []string{"gh pr view", "gh pr list", "gh pr checks", "gh pr diff", "gh issue view", "gh issue list", "gh run view", "gh run list", "gh api", "gh search issues"}
 
-func isOfOneKind(name []string) bool {
-	return len(name) > 1 && name[0] == "gh" && slices.Contains(readsOfOneKind, strings.Join(name[1:], " "))
+// readsOfOneKind are lists of commands that only read, and show data of the same kind. A person may allow all
+// commands of a list by one answer.
+var readsOfOneKind = [][]string{
+	readsOfGh,
+	{"tmux list-sessions", "tmux list-windows", "tmux list-panes"},
+	{"tmux capture-pane", "tmux display-message"},
 }
 
-// ReadsService reports whether argv begins with the name of one of the commands readsOfOneKind.
+// ReadsService reports whether argv begins with the name of one of the commands readsOfGh.
 func ReadsService(argv []string) bool {
-	return isOfOneKind(argv[:min(2, len(argv))]) || isOfOneKind(argv[:min(3, len(argv))])
+	return slices.ContainsFunc([]int{2, 3}, func(n int) bool { return slices.Contains(readsOfGh, strings.Join(argv[:min(n, len(argv))], " ")) })
 }
 
-// OtherReads returns the names of all other commands that read from the same service as the command with this
+// OtherReads returns the names of all other commands that read data of the same kind as the command with this
 // name. If name is not the name of one of the commands readsOfOneKind, OtherReads returns nil.
 func OtherReads(name []string) (others [][]string) {
-	if !isOfOneKind(name) {
-		return nil
-	}
-	for _, other := range readsOfOneKind {
-		if words := strings.Fields("gh " + other); !slices.Equal(words, name) {
-			others = append(others, words)
+	own := strings.Join(name, " ")
+	for _, list := range readsOfOneKind {
+		if !slices.Contains(list, own) {
+			continue
+		}
+		for _, other := range list {
+			if other != own {
+				others = append(others, strings.Fields(other))
+			}
 		}
 	}
 	return others
 }
+
+// checkTmux allows a command of tmux to read. tmux takes a word that ends in a semicolon for the end of a command,
+// and runs programs that a format names.
+func checkTmux(_ Secrets, a *Args) string {
+	ends := func(w string) bool { return strings.Contains(w, ";") }
+	if slices.ContainsFunc(a.flags, func(f flag) bool { return ends(f.value) }) || slices.ContainsFunc(a.operands, func(w word.Word) bool { return ends(w.Text) }) {
+		return "may begin another command of tmux"
+	}
+	if slices.ContainsFunc(a.operands, func(w word.Word) bool { return !tmuxFormat.MatchString(w.Text) }) {
+		return "its format may run a program"
+	}
+	return ""
+}
+
+// tmuxFormat matches a format that names plain variables of tmux, such as #{pane_current_path}. For any other name,
+// tmux shows the environment variable with this name.
+var tmuxFormat = lazyregexp.New(`^(?:[^#]|#\{(?:(?:pane|window)_[a-z_]+|session_(?:name|id|windows|attached|created|activity|path))\})*$`)
 
 // leadsOut reports whether the word w names a path outside the project. It also reports true for a
 // file that decides which programs run, such as a hook.

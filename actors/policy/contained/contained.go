@@ -264,7 +264,7 @@ func (c *command) judgeWords() {
 		if t.Known && strings.Contains(t.Text, "[") && strings.ContainsAny(t.Text, "$`") && (pureReaders[c.name] && !patternFirst[c.name] || setsNames[c.name]) {
 			c.refuse("may run the command that is hidden in an index")
 		}
-		if c.name == "git" && i > 0 && (args[i-1].Text == "-m" || args[i-1].Text == "--message") {
+		if c.storesText(args, i) {
 			continue
 		}
 		code := (interpreters[c.name] != nil || c.evaluatesAt(i)) && strings.ContainsAny(t.Text, " (") // the function runsCode looks for secrets in code
@@ -276,6 +276,19 @@ func (c *command) judgeWords() {
 		}
 		c.readsOutside(t)
 	}
+}
+
+// storesText reports whether a word is a text that the command only stores, such as the message of a commit.
+func (c *command) storesText(args []shell.Term, i int) bool {
+	flags := textFlags[c.name]
+	name, _, joined := strings.Cut(args[i].Text, "=")
+	return i > 0 && flags[args[i-1].Text] || joined && args[i].Known && strings.HasPrefix(name, "--") && flags[name]
+}
+
+// textFlags are the flags whose value is such a text. bd is a program for notes about tasks.
+var textFlags = map[string]map[string]bool{
+	"git": set("-m --message"),
+	"bd":  set("-d --description --title --notes --append-notes --acceptance --design --reason --set-metadata"),
 }
 
 // hiddenDanger refuses a word that is a dangerous command line, because a program may run this word.

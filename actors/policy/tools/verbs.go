@@ -14,10 +14,31 @@ var graveVerbs = strings.Fields("delete remove drop destroy purge truncate termi
 var openVerbs = strings.Fields("execute exec run eval evaluate shell bash command commands cmd terminal console process spawn script code sql query python node repl sudo " +
 	"install uninstall deploy secret secrets credential credentials password token env fetch navigate click type press")
 
-// changeVerbs are verbs for acts that change something or tell it to others.
-var changeVerbs = strings.Fields("put set add upload push post reply comment email invite share submit merge move rename copy reset clear clean kill stop start restart shutdown apply revoke grant approve " +
-	"create insert write edit update upsert modify change replace append patch save store import sync trigger dispatch invoke call perform cancel close archive restore rollback " +
+// writeVerbs are verbs for acts that change something and that a later act can change back.
+var writeVerbs = strings.Fields("put set add create insert write edit update upsert modify change replace append patch save store")
+
+// tellVerbs are verbs for acts that tell something to others, or that change more than the thing they name.
+var tellVerbs = strings.Fields("upload push post reply comment email invite share submit merge move rename copy reset clear clean kill stop start restart shutdown apply revoke grant approve " +
+	"import sync trigger dispatch invoke call perform cancel close archive restore rollback " +
 	"erase wipe unlink destruct enable disable assign order book transact commit rebase lock unlock rotate alter mutate")
+
+// startVerbs are words with which a tool that writes a file is told to do more than that: to run or install
+// something, or to show it to others.
+var startVerbs = strings.Fields("run launch spawn install uninstall deploy notify announce broadcast transmit deliver forward fax print buy purchase sell donate checkout sign wire public")
+
+// graveThings are words for things whose change has effects beyond one file.
+var graveThings = strings.Fields("payment payments invoice invoices bank billing money permission permissions acl mode attendee contact contacts profile dns domain config settings setting " +
+	"dependency dependencies package packages key keys clipboard")
+
+// changeVerbs are verbs for acts that change something or tell it to others.
+var changeVerbs = slices.Concat(writeVerbs, tellVerbs)
+
+// otherSystems are words for what is not a file of this machine: services, and the things in them that other
+// people see.
+var otherSystems = strings.Fields("remote cloud host hostname server url uri endpoint http https web browser ssh sftp ftp s3 aws gcp azure bucket container docker pod kubernetes k8s namespace cluster vm device " +
+	"database db table postgres mysql sqlite mongo redis github gitlab bitbucket repo repos repository repositories owner org organization organisation branch release tag gist issue issues ticket tickets pull pr " +
+	"jira confluence notion linear asana trello slack discord telegram whatsapp teams channel message thread gmail mail calendar event drive dropbox sharepoint figma wordpress stripe account workspace tenant " +
+	"team user users member recipient recipients to cc bcc page pages site webhook tweet phone audience visibility printer")
 
 // readVerbs are the verbs with which the name of a tool that only reads begins.
 var readVerbs = strings.Fields("get list read search find view show describe count lookup")
@@ -38,13 +59,10 @@ func GraveVerb(name string) string {
 // tool with other inputs. The tool must belong to an MCP server. The tool's name must begin with a verb for
 // reading, and have no word for running, changing or telling something.
 func Rememberable(name string) bool {
-	server, tool, ok := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
-	plain := func(r rune) bool {
-		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' || r == '-'
-	}
-	if !strings.HasPrefix(name, "mcp__") || !ok || server == "" || strings.TrimFunc(name, plain) != "" {
+	if !OfServer(name) {
 		return false
 	}
+	_, tool, _ := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
 	words := wordsOf(tool)
 	if len(words) > 1 && words[0] == "batch" {
 		words = words[1:]
@@ -52,10 +70,65 @@ func Rememberable(name string) bool {
 	if len(words) == 0 || !slices.Contains(readVerbs, words[0]) || Acts(name) {
 		return false
 	}
-	acting := slices.Concat(graveVerbs, changeVerbs)
 	return !slices.ContainsFunc(wordsOf(name), func(w string) bool {
-		return slices.Contains(openVerbs, w) || slices.ContainsFunc(acting, func(verb string) bool { return len(verb) > 3 && strings.HasPrefix(w, verb) })
+		return slices.Contains(openVerbs, w) || begins(w, graveVerbs) || begins(w, changeVerbs)
 	})
+}
+
+// begins reports whether a word begins with one of the verbs, as in deletes and deleteall.
+func begins(w string, verbs []string) bool {
+	return slices.ContainsFunc(verbs, func(verb string) bool { return len(verb) > 3 && strings.HasPrefix(w, verb) })
+}
+
+// UnboundWord returns the word because of which no answer, not even one for a session, covers later calls of a
+// tool of an MCP server with other inputs. The word says that the tool runs what it is told, does what nobody
+// can undo, tells something to others, or acts on another system. If the name has no such word, UnboundWord
+// returns "". The name proves nothing about the tool.
+func UnboundWord(name string) string {
+	words := wordsOf(strings.TrimPrefix(name, "mcp__"))
+	i := slices.IndexFunc(words, func(w string) bool {
+		return slices.Contains(openVerbs, w) || slices.Contains(codeWords, w) || slices.Contains(graveVerbs, w) || slices.Contains(tellVerbs, w) || slices.Contains(otherSystems, w) ||
+			slices.Contains(startVerbs, w) || slices.Contains(graveThings, w) || begins(w, graveVerbs) || begins(w, tellVerbs) || begins(w, openVerbs)
+	})
+	if i < 0 {
+		return ""
+	}
+	return words[i]
+}
+
+// Writes reports whether a tool's name has a word for writing a file, so that it says what the tool does.
+func Writes(name string) bool {
+	return slices.ContainsFunc(wordsOf(name), func(w string) bool { return slices.Contains(writeVerbs, w) || w == "design" || w == "draw" })
+}
+
+// UnboundField reports whether the name of an input's field says that the field names something on another system,
+// or an act that nod cannot limit.
+func UnboundField(field string) bool {
+	return slices.ContainsFunc(wordsOf(field), func(w string) bool {
+		return slices.Contains(otherSystems, w) || begins(w, graveVerbs) || slices.Contains(startVerbs, w)
+	})
+}
+
+// UnboundValue reports whether a value in an input is a flag of a command, or one word for an act that nod cannot
+// limit.
+func UnboundValue(value string) bool {
+	return strings.HasPrefix(value, "--") || len(value) < 40 && !strings.ContainsAny(value, " /.") && slices.ContainsFunc(wordsOf(value), func(w string) bool { return slices.Contains(startVerbs, w) })
+}
+
+// NamesPath reports whether the name of an input's field says that the field names a file or a directory.
+func NamesPath(field string) bool {
+	return slices.ContainsFunc(wordsOf(field), func(w string) bool { return slices.Contains(pathWords, w) })
+}
+
+var pathWords = strings.Fields("path paths filepath file files filename filenames dir directory directories folder folders root dest destination target targets source sources src output out")
+
+// OfServer reports whether a name is that of a tool of an MCP server, in plain letters.
+func OfServer(name string) bool {
+	server, tool, ok := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
+	plain := func(r rune) bool {
+		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' || r == '-'
+	}
+	return strings.HasPrefix(name, "mcp__") && ok && server != "" && len(wordsOf(tool)) > 0 && strings.TrimFunc(name, plain) == ""
 }
 
 // Acts reports whether a name, such as deleteAll, has a word for an act that changes something or tells it to

@@ -144,7 +144,7 @@ func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Ans
 		c := all[a.choice-1]
 		said, ok = schemas.Answer{
 			Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, Waiters: p.Waiters,
-			OptionID: c.option.OptionID, Scope: c.scope, Reach: c.reach, From: from,
+			OptionID: c.option.OptionID, Scope: c.scope, Reach: c.reach, ForSeconds: c.seconds, From: from,
 		}, true
 	}
 	said.CodeWord = a.word

@@ -166,11 +166,10 @@ func partsOf(p *schemas.Prompt) []people.Part {
 // opens it.
 func choiceLines(p *schemas.Prompt) (all []string) {
 	for n, c := range choices(p) {
-		what := "from now on: "
-		if c.scope == "" {
-			what = people.OptionWords(&p.Request, c.option) + ": " + people.Line(c.option.Name)
-		} else {
-			what += people.Line(p.Remember[c.reach].String())
+		what := people.OptionWords(&p.Request, c.option) + ": " + people.Line(c.option.Name)
+		if c.scope != "" {
+			r := &p.Remember[c.reach]
+			what = strings.ToLower(people.RuleHead(r)) + ": " + people.Line(r.String())
 		}
 		key := fmt.Sprint(n + 1)
 		if n >= maxDigits {

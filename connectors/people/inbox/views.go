@@ -157,9 +157,10 @@ func heading(n, of int) string { return fmt.Sprintf("%d of %d", n+1, of) }
 
 // choice is any answer except allow once and deny once.
 type choice struct {
-	scope  schemas.Scope
-	reach  int
-	option schemas.Option
+	scope   schemas.Scope
+	reach   int
+	seconds int // how long the rule lasts; 0 means until a person revokes it
+	option  schemas.Option
 }
 
 // choices returns the choices of a request. The first choices allow the request and make nod store one of
@@ -169,7 +170,10 @@ func choices(p *schemas.Prompt) (all []choice) {
 	question := p.Request.Kind == schemas.KindQuestion // each answer has a digit of its own, except one that the agent remembers, which takes two steps
 	if p.Request.Kind == schemas.KindToolCall && may { // an allowed permission lasts for the session without a rule
 		for n := range p.Remember {
-			all = append(all, choice{schemas.ScopeSession, n, once})
+			seconds, err := p.Remember[n].Lasts(schemas.ScopeSession, 0)
+			if err == nil { // a later version of nod may offer a rule for less than a session
+				all = append(all, choice{schemas.ScopeSession, n, seconds, once})
+			}
 		}
 	}
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
@@ -196,6 +200,9 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 	}
 	reach := p.Remember[c.reach]
 	g := schemas.StandingAnswer{Scope: c.scope, Rules: reach.Rules, Permissions: reach.Permissions}
+	if c.seconds > 0 {
+		g.ExpiresAt = g.CreatedAt.Add(time.Duration(c.seconds) * time.Second)
+	}
 	return []people.Part{
 		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
 		{Label: "Where", Lines: []string{strings.TrimPrefix(people.ScopeAndTerm(&g), ", ")}},

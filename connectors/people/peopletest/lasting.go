@@ -52,7 +52,7 @@ type Lasts struct {
 var (
 	lastingRules = []schemas.Reach{
 		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git", "status"}, Project: "/workspace"}}},
-		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git"}, Prefix: true, Project: "/workspace"}}},
+		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git"}, Prefix: true, Project: "/workspace"}}, Widest: schemas.ScopeSession},
 	}
 	lastingOptions = []schemas.Option{
 		{OptionID: "always-1", Name: "Bash(git status:*) until this session ends", Kind: schemas.AllowAlways},
@@ -92,7 +92,7 @@ func UnseenPrompt(n int) schemas.Prompt {
 //
 // Just before a press that gives a lasting answer, the screen must show its effect: the exact rule with
 // its scope and its duration, or the agent's option with the warning that the agent remembers it. The
-// test also fails if the channel offers other kinds of lasting answers than those in offers, or does not
+// test also fails if the channel offers a rule for a wider scope or a longer time than nod does, offers other kinds of lasting answers than those in offers, or does not
 // offer one of these.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks ...func(n int) Person) {
 	w := walk{t: t, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
@@ -241,6 +241,9 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 		return
 	}
 	w.finds(fmt.Sprint("rule ", a.Reach))
+	lasts, err := rules[a.Reach].Lasts(a.Scope, a.ForSeconds)
+	require.NoError(w.t, err, "after %q", path)
+	require.Equal(w.t, a.ForSeconds, lasts, "after %q the answer would last shorter than the person read", path)
 	reads(rules[a.Reach].String())
 	if a.Scope == schemas.ScopeAgent {
 		reads("this agent")

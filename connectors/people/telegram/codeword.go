@@ -30,7 +30,7 @@ func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing 
 // describeAction describes the effect of an action that allows.
 func describeAction(p *schemas.Prompt, action string) string {
 	for i, r := range offeredReaches(p) {
-		for _, e := range people.Extents() {
+		for _, e := range people.ExtentsOf(&r) {
 			if e.Action(i) == action {
 				return people.RuleText(i, &r) + ", " + e.String()
 			}
@@ -47,8 +47,8 @@ func describeAction(p *schemas.Prompt, action string) string {
 // allowActions returns every action that can allow p, and possibly some that cannot.
 func allowActions(p *schemas.Prompt) []string {
 	all := []string{actAllow}
-	for i := range offeredReaches(p) {
-		for _, e := range people.Extents() {
+	for i, r := range offeredReaches(p) {
+		for _, e := range people.ExtentsOf(&r) {
 			all = append(all, e.Action(i))
 		}
 	}

@@ -23,7 +23,7 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 	for i, r := range offeredReaches(p) {
 		text := people.RuleText(i, &r)
 		if people.UTF16(text) > maxLabel {
-			text = fmt.Sprintf("%s, %d …", people.RuleHead, i+1)
+			text = fmt.Sprintf("%s, %d …", people.RuleHead(&r), i+1)
 		}
 		rows = append(rows, []button{{text, callback(p, reachAction(i))}})
 	}
@@ -34,7 +34,7 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 // standing answer.
 func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	var k keyboard
-	for _, e := range people.Extents() {
+	for _, e := range people.ExtentsOf(&offeredReaches(p)[i]) {
 		k.Rows = append(k.Rows, []button{{fmt.Sprintf("✅ %d, %s", i+1, e), callback(p, e.Action(i))}})
 	}
 	k.Rows = append(k.Rows, back(p))

@@ -28,6 +28,38 @@ func (p *page) sets(selector, value string) {
 	p.does(script(fmt.Sprintf(`{ const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, value)))
 }
 
+// A rule for one session only can be chosen neither for the agent nor until it is revoked, also if these were chosen
+// for another rule before.
+func TestARuleForOneSessionIsOfferedNoWider(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	design := shell("S", "one", "")
+	design.ToolName, design.ActionType, design.ActionDetails = "Write", schemas.ActionFileWrite, []byte(`{"file_path":"/app/a.md","content":"x","cwd":"/app"}`)
+	request := r.submits(design)
+	p := r.visits("ann", 1024, 768)
+	p.opens("one")
+	p.reads()
+	p.ready("allow")
+	p.unfolds("Allow from now on")
+	p.sets("dialog .choices label:nth-of-type(1) select", "agent")
+	p.sets("dialog .choices label:nth-of-type(2) select", "0")
+	p.sees("document.querySelector('dialog .reach').innerText.endsWith('Write(/app/a.md) in /app, in every session of this agent, until it is revoked.')")
+	p.does(chromedp.Click("dialog .rule:nth-of-type(3)"))
+	p.sees("document.querySelector('dialog .reach').innerText.endsWith('Edit(/app/) in /app and Write(/app/) in /app, in this session, for 8 hours.')")
+	p.Equal("Edit(/app/) in /app and Write(/app/) in /app (in this session only)", p.text("dialog .rule:nth-of-type(3)"))
+	p.sets("dialog .choices label:nth-of-type(1) select", "agent")
+	p.sets("dialog .choices label:nth-of-type(2) select", "0")
+	p.sees("document.querySelector('dialog .reach').innerText.endsWith('in this session, for 8 hours.')")
+	p.scrolls()
+	p.ready("allow")
+	p.does(chromedp.Click(".actions .allow"))
+	d, err := request.Await(r.ctx)
+	r.NoError(err)
+	r.Equal(schemas.ScopeSession, d.Grant.Scope)
+	r.Equal(schemas.MaxSessionOnly, d.Grant.ExpiresAt.Sub(d.DecidedAt))
+	r.NotNil(d.Grant.SessionOnly)
+}
+
 // A lasting allow needs a second step, which shows the rule and the time at which the rule ends.
 func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	t.Parallel()

@@ -80,6 +80,9 @@ type requestView struct {
 	// Remember describes the rules that a lasting answer can store. The field reach of an answer is the
 	// index of a rule in this list.
 	Remember []string `json:"remember"`
+	// SessionOnly has the indexes of those rules that an answer can store for one session only, and for at
+	// most schemas.MaxSessionOnly.
+	SessionOnly []int `json:"session_only,omitempty"`
 	// Takes lists the conditions of an allow, such as the code word. CodeWord is true if the code word is
 	// one of them.
 	Takes    []string `json:"takes"`
@@ -175,6 +178,9 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	q.Parts, q.Exact = partsIn(parts), partsIn(people.Exact(p))
 	for i := range p.Remember {
 		q.Remember = append(q.Remember, people.Line(p.Remember[i].String()))
+		if p.Remember[i].SessionOnly() {
+			q.SessionOnly = append(q.SessionOnly, i)
+		}
 	}
 	for _, t := range p.Conditions {
 		q.Takes = append(q.Takes, people.Line(t))

@@ -315,10 +315,16 @@ func Hidden(s string) string {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError || unicode.In(r, unicode.C, unicode.Z) || !unicode.IsGraphic(r) {
+		if !isIcon(r) && (r == utf8.RuneError || unicode.In(r, unicode.C, unicode.Z) || !unicode.IsGraphic(r)) {
 			return "holds an invisible character"
 		}
 		i += n
 	}
 	return ""
+}
+
+// isIcon reports whether r is a character for private use that fonts of terminals show as an icon, and that nod's
+// channels show by its number. fish uses the characters from U+F600 on for itself.
+func isIcon(r rune) bool {
+	return r >= 0xe000 && r < 0xf600 || r >= 0xf0000 && r <= 0xffffd
 }

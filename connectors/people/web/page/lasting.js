@@ -30,7 +30,7 @@ export class Lasting {
     this.#text.setAttribute("role", "status");
     this.#scope.append(el("label", "", "Where ", this.#place), el("label", "", "How long ", this.#length));
     const rules = [
-      ...request.remember.map((rule, reach) => this.#rule({ reach }, rule)),
+      ...request.remember.map((rule, reach) => this.#rule({ reach }, this.#brief(reach) ? `${rule} (in this session only)` : rule)),
       ...own.map((option) => this.#rule({ option }, `The agent remembers: ${option.called}`)),
     ];
     this.details = el("details", "", el("summary", "", this.#permission ? "Where and for how long…" : "Allow from now on…"),
@@ -50,6 +50,20 @@ export class Lasting {
 
   get #picked() {
     return this.#rules.find((r) => r.radio.checked) ?? {};
+  }
+
+  // Whether nod offers a rule for this session only, and not until it is revoked.
+  #brief(reach) {
+    return this.#request.session_only?.includes(reach) ?? false;
+  }
+
+  // Leaves only the places and durations that nod offers for the chosen rule.
+  #limit() {
+    const brief = this.#brief(this.#picked.reach);
+    for (const [select, wide] of [[this.#place, "agent"], [this.#length, "0"]]) {
+      for (const o of select.options) o.disabled = o.hidden = brief && o.value === wide;
+      if (brief && select.value === wide) select.value = { agent: "session", 0: "28800" }[wide];
+    }
   }
 
   /** chosen is true if the user has opened the choices. Allow then gives the chosen lasting
@@ -83,6 +97,7 @@ export class Lasting {
   update() {
     if (!this.details) return;
     this.#scope.hidden = Boolean(this.option);
+    this.#limit();
     const text = this.#sentence();
     if (this.#text.textContent === text) return;
     this.#text.textContent = text;

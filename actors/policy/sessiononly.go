@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/internal/lazyregexp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// sessionReach returns the reach that nod offers for one session only, beside the reaches in others, or nil.
+// Its effect is limited to files that the call has named, but not so well that the reach could last longer
+// than the session.
+func (ev *evaluation) sessionReach(others []schemas.Reach) *schemas.Reach {
+	var rules []schemas.RememberedRule
+	switch ev.tool.Kind {
+	case tools.Unknown:
+		if file, why := ev.changedFile(); why == "" && len(others) == 0 {
+			rules = []schemas.RememberedRule{{Tool: ev.tool.Name, Path: file, Project: ev.location.Project}}
+		}
+	case tools.File:
+		if file := ev.onlyPath(); file != "" && len(others) == 0 {
+			rules = []schemas.RememberedRule{{Tool: ev.tool.Name, Path: file, Project: ev.standsIn()}}
+		}
+	case tools.Edit:
+		rules = ev.sessionEdits()
+	}
+	if len(rules) == 0 || rules[0].Project == "" {
+		return nil
+	}
+	return &schemas.Reach{Rules: rules, Widest: schemas.ScopeSession}
+}
+
+// sessionEdits returns rules for edits of the project by both tools for edits, below the directory for which
+// missingEditRules has a rule.
+func (ev *evaluation) sessionEdits() []schemas.RememberedRule {
+	at := ev.onlyPath()
+	if at == "" || !ev.location.InTree(at) || pathname.NeverRemembered.Has(ev.location.Relative(at), true) || ev.obeyed([]string{at}) {
+		return nil
+	}
+	dir := editDir(at, ev.location)
+	if ev.location.AboveHome(dir) {
+		return nil
+	}
+	var rules []schemas.RememberedRule
+	for _, tool := range []string{"Edit", "Write"} {
+		rules = append(rules, schemas.RememberedRule{Tool: tool, Path: dir + "/", Project: ev.standsIn()})
+	}
+	return rules
+}
+
+// onlyPath returns the full path of the one file that a call of a file tool names, or "".
+func (ev *evaluation) onlyPath() string {
+	in, err := tools.ReadInput(ev.call.Input)
+	if err != nil {
+		return ""
+	}
+	paths, known := in.FilePaths(ev.tool)
+	if !known || len(paths) != 1 || pathname.IsGlob(paths[0]) {
+		return ""
+	}
+	return ev.plainPath(paths[0])
+}
+
+// plainPath returns the full path that p means, or "" if that is not certain, as with a symbolic link.
+func (ev *evaluation) plainPath(p string) string {
+	if all := ev.location.Resolve(p); len(all) == 1 && strings.TrimSpace(p) == p {
+		return all[0]
+	}
+	return ""
+}
+
+// standsIn returns the project if the call certainly runs in it, or else the one directory in which the call
+// runs, such as a work tree beside the project.
+func (ev *evaluation) standsIn() string {
+	loc := ev.location
+	switch {
+	case len(loc.Dirs) == 0 || loc.Project != "" && inAnswersProject(&schemas.RememberedRule{Project: loc.Project}, loc):
+		return loc.Project
+	case len(loc.Dirs) == 1:
+		return loc.Dirs[0]
+	}
+	return ""
+}
+
+// changedFile returns the one file that the input of a tool of an MCP server names, if an answer for one session
+// may keep the tool to this file. Otherwise it returns why no answer lasts. Names prove nothing about a tool, so
+// changedFile demands that the input names a plain file of the project, and nothing outside the project, on
+// another system, or in a second place. A text that only looks like a path counts as a second file.
+func (ev *evaluation) changedFile() (file, why string) {
+	if !tools.OfServer(ev.tool.Name) {
+		return "", "the tool belongs to no MCP server"
+	}
+	if w := tools.UnboundWord(ev.tool.Name); w != "" {
+		return "", "the word " + w + " in the tool's name may stand for an act that nod cannot limit"
+	}
+	if !tools.Writes(ev.tool.Name) {
+		return "", "the tool's name says neither that it only reads nor that it writes a file"
+	}
+	f := inputFields{paths: map[string]bool{}}
+	switch {
+	case len(ev.call.Input) > maxInputBytes || !f.read(ev.call.Input):
+		return "", "nod cannot read the tool's input, or not all of it"
+	case f.other != "":
+		return "", "the field " + f.other + " of the input may name something on another system, or an act that nod cannot limit"
+	case len(f.paths) != 1:
+		return "", "nod cannot keep the tool to one file, because the input does not name exactly one"
+	}
+	for named := range f.paths {
+		file = ev.plainPath(named)
+	}
+	switch {
+	case file == "" || path.Ext(file) == "" || pathname.IsGlob(file) || !ev.editable([]string{file}) || ev.obeyed([]string{file}):
+		return "", "the input names no plain file of the project"
+	case !ev.namesOnlyProject():
+		return "", "the input may name a secret, a path outside the project, an address or an act"
+	}
+	return file, ""
+}
+
+// inputFields has what the names of the fields in an input say, at any depth, also in JSON within its strings.
+type inputFields struct {
+	paths map[string]bool // the values of the fields that name a file or a directory, and all texts that look like paths
+	other string          // a field that may name something on another system, or an act that nod cannot limit
+	count int
+}
+
+// maxInputFields is the largest number of fields that nod checks in an input.
+const maxInputFields = 500
+
+// read adds the fields of an input. It returns false if the input is not JSON or has too many fields, or if a field
+// that names a file has other values than strings.
+func (f *inputFields) read(input []byte) bool {
+	in := json.NewDecoder(bytes.NewReader(input))
+	in.UseNumber()
+	return f.value(in, "") && !in.More()
+}
+
+func (f *inputFields) value(in *json.Decoder, field string) bool {
+	token, err := in.Token()
+	if err != nil {
+		return false
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		if token == '{' && tools.NamesPath(field) {
+			return false
+		}
+		for in.More() {
+			name := field
+			if token == '{' {
+				key, err := in.Token()
+				if err != nil {
+					return false
+				}
+				if f.count++; f.count > maxInputFields {
+					return false
+				}
+				if name = key.(string); tools.UnboundField(name) && f.other == "" {
+					f.other = name
+				}
+				if looksLikePath(name) {
+					f.paths[name] = true
+				}
+			}
+			if !f.value(in, name) {
+				return false
+			}
+		}
+		_, err := in.Token()
+		return err == nil
+	case string:
+		if tools.NamesPath(field) || field != "cwd" && looksLikePath(token) {
+			f.paths[token] = true
+		} else if inner := []byte(token); json.Valid(inner) {
+			return f.read(inner)
+		}
+		if tools.UnboundValue(token) && f.other == "" {
+			f.other = field
+		}
+		return true
+	}
+	return !tools.NamesPath(field)
+}
+
+// looksLikePath reports whether a text in an input may be the path of a file: a line that ends in an extension, or
+// a short line with a word that has a slash or an extension.
+func looksLikePath(text string) bool {
+	text = strings.TrimSpace(text)
+	if strings.ContainsAny(text, "\r\n") {
+		return false
+	}
+	return extension.MatchString(text) || len(text) < maxPathLine && slices.ContainsFunc(wordsIn(text), func(w string) bool {
+		return strings.ContainsAny(w, `/\`) || extension.MatchString(w)
+	})
+}
+
+// maxPathLine is the length from which on a line counts as a text that may have paths in it without naming a file.
+const maxPathLine = 256
+
+var extension = lazyregexp.New(`\.[A-Za-z][\w+-]*$`)
