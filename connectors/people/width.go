@@ -109,7 +109,7 @@ type breaks struct{ space, strong, weak int }
 // The separators after which a row can end. A weak separator counts only between letters or digits, where it
 // is not the beginning of a flag or of a file name.
 const (
-	strongSeparators = "/\\,;|&?"
+	strongSeparators = "/\\,;|&?(["
 	weakSeparators   = "-_.=:@+"
 )
 
@@ -119,7 +119,7 @@ func (b *breaks) note(s string, i int, a string) {
 	switch {
 	case a == " ":
 		b.space = i
-	case len(a) > 1 || after == len(s) || s[after] == a[0]: // "//" and "&&" stay whole
+	case len(a) > 1 || after == len(s) || s[after] == a[0] || strings.HasSuffix(s[:after], "://"): // "&&", and a scheme with its host, stay whole
 	case strings.Contains(strongSeparators, a):
 		b.strong = after
 	case strings.Contains(weakSeparators, a) && i > 0 && isPlain(s[i-1]) && isPlain(s[after]):

@@ -19,6 +19,8 @@ func TestRowsEndAtWordsAndSeparators(t *testing.T) {
 		{"ssh web1 'cd /srv/shop && git pull'", false, []string{"ssh web1 'cd", " /srv/shop &&", " git pull'"}},
 		{"cat /srv/shop/releases/current/app.log", false, []string{"cat /srv/shop/", "releases/", "current/app.log"}},
 		{"https://x.test/a?b=c&d=e", false, []string{"https://x.test/", "a?b=c&d=e"}},
+		{"get('https://x.test/a/b/c')", false, []string{"get('https://x.", "test/a/b/c')"}},
+		{"then.get('https://x.test/i.js')", false, []string{"then.get(", "'https://x.", "test/i.js')"}},
 		{"a_long_name_of_some_file.txt", false, []string{"a_long_name_of_", "some_file.txt"}},
 		{"run --some-flag --other-flag", false, []string{"run --some-flag", " --other-flag"}},
 		{strings.Repeat("x", 20), false, []string{strings.Repeat("x", 15), "xxxxx"}},
