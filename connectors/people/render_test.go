@@ -319,10 +319,15 @@ func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
 		{[]string{"deletes files"}, []schemas.Target{
 			target("deletes files", "a", "", ""), target("deletes files", "b", "", ""), target("deletes files", "c", "", ""), target("deletes files", "d", "", ""),
 		}, "high: deletes files (a, b, c and 1 more)"},
+		{[]string{"writes a file"}, []schemas.Target{target("writes a file", "/src/app/a/b", "/src/app/a/b", in)}, "high: writes a file (a/b) in the project"},
+		{[]string{"writes a file"}, []schemas.Target{target("writes a file", "/link/b", "/src/app/a/b", in)}, "high: writes a file (a/b) in the project"},
+		{[]string{"deletes files"}, []schemas.Target{target("deletes files", ".", "/src/app", in)}, "high: deletes files (/src/app) in the project"},
+		{[]string{"deletes files"}, []schemas.Target{target("deletes files", "$PWD/x", "/src/app/x", in)}, "high: deletes files (/src/app/x) in the project"},
+		{[]string{"deletes files"}, []schemas.Target{target("deletes files", "$OUT/x", "", "")}, "high: deletes files ($OUT/x)"},
 		{[]string{"deletes files"}, []schemas.Target{target("deletes files", "a\n\u202elow risk", "", "")}, "high: deletes files (a⏎⟦U+202E⟧low risk)"},
 	} {
 		p := runs("x")
-		p.Risk, p.Reasons, p.Targets = schemas.RiskHigh, c.reasons, c.targets
+		p.Risk, p.Reasons, p.Targets, p.Request.Project = schemas.RiskHigh, c.reasons, c.targets, "/src/app"
 		h := headline(p)
 		assert.Equal(t, c.want, h.Label)
 		styled := Row{Text: h.Label, Spans: h.Spans[0]}.Paint(func(style payload.Style, s string) string {
@@ -337,21 +342,27 @@ func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
 	assert.LessOrEqual(t, Cells(headline(p).Label), maxHeadline)
 }
 
-// The part Where contains the full path of each file on which the call acts, and the directory in
-// which the call runs.
+// The part Where begins with the places on which the call takes effect. The full path of each file on which
+// the call acts follows, and the directory in which the call runs.
 func TestTheWhereLinesHaveTheResolvedTargets(t *testing.T) {
 	p := runs("rm -rf ../x")
 	p.Request.Project = "/src/app"
 	p.Targets = []schemas.Target{
 		{Does: "deletes files", Name: "../x", Path: "/src/x", Place: schemas.PlaceOutside}, {Does: "a", Name: "../x", Path: "/src/x", Place: schemas.PlaceOutside},
-		{Does: "a", Name: "x.test"}, {Does: "a", Name: "b", Path: "/src/app/b", Place: schemas.PlaceProject},
+		{Does: "a", Name: "x.test"}, {Does: schemas.ActsOn, Name: "npm: the registry in use"}, {Does: "a", Name: "b", Path: "/src/app/b", Place: schemas.PlaceProject},
 	}
-	targets := []string{"/src/x, outside the project", "/src/app/b, in the project"}
+	targets := []string{"npm: the registry in use", "/src/x, outside the project", "/src/app/b, in the project"}
 	for cwd, want := range map[string]string{
 		"/src/app": "runs in /src/app, the project", "/src/app/web": "runs in /src/app/web, in the project /src/app",
 		"/src/app/../x": "runs in /src/app/../x, outside the project /src/app", "": "runs in (not said); project: /src/app",
 	} {
-		assert.Equal(t, append(targets[:2:2], want), whereLines(p, cwd))
+		assert.Equal(t, append(targets[:3:3], want), whereLines(p, cwd))
+	}
+	fetch := asks("WebFetch", schemas.ActionNetwork, `{"url":"https://ann:pw@x.test\u202e:8/a?b"}`)
+	assert.Equal(t, "x.test⟦U+202E⟧:8", whereLines(fetch, "/src/app")[0])
+	assert.Equal(t, "the MCP server post⟦U+202E⟧gres", whereLines(asks("mcp__post\u202egres__query", schemas.ActionMCPTool, `{}`), "/src/app")[0])
+	for _, p := range []*schemas.Prompt{asks("mcp__x", schemas.ActionMCPTool, `{}`), asks("WebFetch", schemas.ActionNetwork, `{"url":"x"}`), asks("Deploy", schemas.ActionOther, `{"url":"https://x.test"}`)} {
+		assert.Len(t, whereLines(p, "/src/app"), 1)
 	}
 }
 

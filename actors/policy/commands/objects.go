@@ -20,12 +20,20 @@ func Objects(argv []string, h Harm) (files, names []string) {
 	case h == usesNetwork, h == runsRemotely, h == publishes, h == changesSystems, h == deletesElsewhere, h == overwritesOthers:
 		return nil, placesOf(name, argv)
 	}
+	if h == opensMachine || h == opensDirectory || h == controlsContainers {
+		return Mounted(argv), nil
+	}
 	switch name {
 	case "rm", "rmdir", "unlink", "trash", "shred", "srm", "truncate", "mkdir", "touch", "tee", "unzip":
 		return operands(args, valueFlags[name]...), nil
 	case "git":
-		if len(args) > 0 && args[0] == "rm" {
+		switch {
+		case len(args) > 0 && args[0] == "rm":
 			return operands(args[1:]), nil
+		case len(args) > 0 && args[0] == "clean":
+			if files = operands(args[1:], "e", "exclude"); len(files) == 0 {
+				files = []string{"."}
+			}
 		}
 	case "cp", "mv", "ln", "install", "rsync":
 		if all := operands(args, valueFlags[name]...); len(all) > 1 && !slices.ContainsFunc(args, func(a string) bool { return a == "-t" || strings.HasPrefix(a, "--target-directory") }) {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -28,9 +29,12 @@ type Facts struct {
 	// part. The line has too many commands or words, or commands that are nested too deeply.
 	Incomplete bool
 	secrets    *secrets.Names
-	fed        [][]string      // by index in Commands: the words that reach the command from a pipe, a redirection or another command
-	partial    map[string]bool // the known parts of words whose whole value only the shell knows
-	feeding    []string        // the words for the next command in fed
+	fed        [][]string          // by index in Commands: the words that reach the command from a pipe, a redirection or another command
+	partial    map[string][]string // the known parts of words whose whole value only the shell knows, each with the words as the line spells them
+	away       map[string]string   // the words that mean files of other machines or containers alone, each with the name of the first of these
+	host       string              // the machine for which the next command is; or "" for this machine
+	at         []string            // host of each of Commands
+	feeding    []string            // the words for the next command in fed
 	vars       *variables
 	alike      [][][]string // by index in Commands: the command with the texts that its variables may hold
 	others     [][]string   // the words for the next command in alike
@@ -131,12 +135,14 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 			w, _ := word.Known(n.Word, src)
 			switch n.Op {
 			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
+				f.note(w, false)
 				f.Words = append(f.Words, w)
 				if n.Op == syntax.DplOut && !commands.IsCount("-"+w) && w != "-" {
 					f.Writes = append(f.Writes, w)
 				}
 			default:
 				if w != "/dev/null" {
+					f.note(w, false)
 					f.Writes = append(f.Writes, w)
 				}
 			}
@@ -165,10 +171,7 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 		}
 		argv, inexact = append(argv, w), inexact || !known
 		if !known {
-			if f.partial == nil {
-				f.partial = map[string]bool{}
-			}
-			f.partial[w] = true
+			f.spell(w, a, src)
 		}
 	}
 	outer := f.others
@@ -227,6 +230,8 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 			return
 		}
 		inside := argv[i+1:]
+		outer := f.host
+		f.host = cmp.Or(commands.HostOf(argv[i:]), outer)
 		for _, other := range f.others {
 			for k := i + 1; len(other) == len(argv) && k < len(argv); k++ {
 				if other[k] != argv[k] {
@@ -251,6 +256,7 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 				f.walk(file, strings.Join(argv[i+1:], " "), depth+1)
 			}
 		}
+		f.host = outer
 		break
 	}
 }
@@ -259,6 +265,10 @@ func (f *Facts) addWords(words []string) {
 	if len(f.Words) >= maxFacts {
 		f.Incomplete = true
 		return
+	}
+	away := commands.Away(words)
+	for i, w := range words {
+		f.note(w, away[i])
 	}
 	f.Words = append(f.Words, words...)
 }
@@ -293,7 +303,7 @@ func (f *Facts) addOne(argv []string, inexact bool) {
 		return
 	}
 	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)
-	f.loose = append(f.loose, f.looseNext)
+	f.loose, f.at = append(f.loose, f.looseNext), append(f.at, f.host)
 	var alike [][]string
 	for _, other := range f.others {
 		if from := len(other) - len(argv); from >= 0 {

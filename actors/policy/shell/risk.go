@@ -39,9 +39,11 @@ func (f *Facts) Risk(line *Line) Assessment {
 			continue
 		}
 		for _, h := range commands.Harms(argv) {
-			if !(sent.by[i] && h.OnlyTransfers()) {
-				add(on.ofCommand(i, h))
+			if sent.by[i] && h.OnlyTransfers() {
+				on.actsOn(i, []string{f.destination(i)})
+				continue
 			}
+			add(on.ofCommand(i, h))
 		}
 	}
 	for _, w := range f.Writes {
@@ -49,7 +51,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 			continue
 		}
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "writes files"})
-		on.add(on.file("writes files", w))
+		on.addFiles("writes files", w)
 	}
 	for _, w := range f.piped {
 		if commands.Entry(commands.ProgramName(w)).RunsInput() {
@@ -57,12 +59,12 @@ func (f *Facts) Risk(line *Line) Assessment {
 		}
 	}
 	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
-		if _, _, ok := socketOf(w); ok {
+		if _, _, ok := socketOf(w); ok || f.awayOn(w) != "" {
 			continue
 		}
 		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
 			add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
-			on.add(on.file(schemas.OutsideProject, w))
+			on.addFiles(schemas.OutsideProject, w)
 		}
 	}
 	if why := f.secretReason(line, sent.words); why != "" {
@@ -80,7 +82,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 	}
-	return Assessment{worst.Risk, why, on.all, f.unseen()}
+	return Assessment{worst.Risk, why, slices.Concat(on.where, on.all), f.unseen()}
 }
 
 // unseen describes the code that the line runs but does not contain.
