@@ -33,8 +33,8 @@ func (e *intake) checkRules(_ context.Context, s *askState) (result, error) {
 // settings or freezes may be out of date, or if the project's rules cannot be read.
 func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	r := &s.request
-	if _, plan := r.Plan(); plan {
-		return rulesResult{verdict: policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"the agent may then act on its plan"}}}
+	if plan, ok := r.Plan(); ok {
+		return rulesResult{verdict: s.settings.policy.CheckPlan(policy.CallOf(s.agent, r), plan)}
 	}
 	if r.Kind == schemas.KindQuestion {
 		return rulesResult{verdict: policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskLow, Reasons: []string{"an answer grants nothing"}}}

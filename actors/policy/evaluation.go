@@ -1,14 +1,13 @@
 package policy
 
 import (
-	neturl "net/url"
 	"slices"
 
-	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/actors/policy/weburl"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -25,6 +24,7 @@ type evaluation struct {
 	showsLines bool                   // the search shows lines of files, and not only their names
 	onlyGlob   bool                   // the search reads only files whose names match a pattern
 	leavesOut  func(file string) bool // reports whether the search's filters exclude a file
+	naming     weburl.Naming          // how exactly an allow rule must name the call's URLs
 }
 
 // ruleSubject has the values of a call that nod compares with rules: the paths, or the URL.
@@ -73,6 +73,8 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 			switch {
 			case t == nil:
 				return !allow
+			case allow && r.Names(ev.tool) < ev.naming:
+				return false
 			case r.Placed != nil:
 				return coversTool(r.Placed, ev, t)
 			case allow && slices.ContainsFunc(t.paths, func(p string) bool {
@@ -109,7 +111,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
 		return ev.decide(Allow, "allow "+r.Text)
 	}
-	if t == nil {
+	if t == nil || ev.naming > weburl.AnyURL {
 		return false
 	}
 	g, which := ev.pol.rememberedTool(func(g *schemas.RememberedRule) bool { return coversTool(g, ev, t) })
@@ -152,33 +154,4 @@ func (ev *evaluation) unknownField(in tools.Input) {
 	if name := in.UnknownField(ev.tool.Kind); name != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its input has a field that nod does not know, "+name
 	}
-}
-
-// evaluateOther checks a tool that is neither a shell nor a file tool.
-func (ev *evaluation) evaluateOther(in tools.Input) {
-	url := in.URL()
-	switch {
-	case ev.tool.Kind == tools.Web:
-		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow, Reasons: []string{"uses the network"}}
-		if why := tools.PrivateURL(url); ev.tool.Name == "WebFetch" && len(in) > 0 && why != "" {
-			ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
-		}
-		if to, err := neturl.Parse(url); err == nil && to.Host != "" {
-			ev.verdict.Targets = []schemas.Target{{Does: "uses the network", Name: to.Host}}
-		}
-		ev.unknownField(in)
-	case ev.tool.Kind == tools.Notes && ev.pol.shell.Level >= commands.LevelReaders:
-		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
-	case ev.tool.Kind == tools.Notes:
-		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
-	default:
-		if ev.location.Looked != nil {
-			ev.namesOnlyProject() // collects the names in the input that may be links, because answers that this policy does not have may depend on them
-		}
-		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"has effects that nod does not know"}}
-		if verb := tools.GraveVerb(ev.call.ToolName); verb != "" {
-			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"has effects that nod does not know, and a name that says " + verb}
-		}
-	}
-	ev.applyRules(&ruleSubject{url: url})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/actors/policy/weburl"
 )
 
 // Known reports whether nod knows everything that a call names. The call's tool must be a shell, a
@@ -27,7 +28,9 @@ func (p *Policy) Known(c Call) bool {
 			ok = ok && path != "" && len(all) == 1 && !pathname.IsGlob(path) && loc.InTree(all[0]) && !pathname.NeverRemembered.Has(loc.Relative(all[0]), true)
 		}
 		return ok && len(paths) > 0
-	case tools.Web, tools.Notes:
+	case tools.Web:
+		return t.Name != "WebFetch" || len(weburl.OfFetch(in.URL())) == 0
+	case tools.Notes:
 		return true
 	}
 	return false

@@ -68,6 +68,10 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 		ev.decide(Allow, rule)
 		return
 	}
+	if secret := ev.facts.SecretURL(); secret != "" {
+		ev.verdict.Rule, ev.verdict.Why = secretsRule, secret
+		return
+	}
 	if why == "" {
 		ev.contain(src)
 	}
@@ -187,7 +191,11 @@ func (ev *evaluation) allowsPart(p *shell.Part, untold bool) string {
 		}
 		argv[i] = w.Text
 	}
+	exact := commands.SendsSecretURL(argv) != ""
 	covers := func(r *rules.Rule) bool {
+		if exact && !r.NamesCommand(argv) {
+			return false
+		}
 		if r.Placed != nil {
 			return !p.HasInput && (r.Placed.Elsewhere || !untold) && coversArgv(r.Placed, ev, argv)
 		}
@@ -199,7 +207,9 @@ func (ev *evaluation) allowsPart(p *shell.Part, untold bool) string {
 	if p.HasInput {
 		return "" // a remembered rule covers no command that reads input, because the input may be code
 	}
-	g, which := ev.pol.rememberedCommand(argv, func(g *schemas.RememberedRule) bool { return (g.Elsewhere || !untold) && coversArgv(g, ev, argv) })
+	g, which := ev.pol.rememberedCommand(argv, func(g *schemas.RememberedRule) bool {
+		return (g.Elsewhere || !untold) && !(exact && g.Prefix) && coversArgv(g, ev, argv)
+	})
 	if g == nil {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/actors/policy/weburl"
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
@@ -124,7 +125,7 @@ var address = lazyregexp.New(`(?i)^(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#]|^[\w.+-]
 func innerHost(text string) bool {
 	host, _, _ := strings.Cut(text, "/") // a text with spaces is no host; nod also checks each of its words
 	host = strings.TrimRight(host, ".:!?")
-	return !strings.ContainsAny(host, " \t\r\n") && (strings.EqualFold(host, "localhost") || strings.Contains(host, ".") || port.MatchString(host)) && tools.PrivateURL("http://"+host) != ""
+	return !strings.ContainsAny(host, " \t\r\n") && (strings.EqualFold(host, "localhost") || strings.Contains(host, ".") || port.MatchString(host)) && weburl.Private("http://"+host) != ""
 }
 
 var port = lazyregexp.New(`:\d+$`)

@@ -5,11 +5,6 @@ import (
 	"strings"
 )
 
-// containerFlags are the flags of docker run and docker exec whose next word is a value.
-var containerFlags = strings.Fields("a add-host annotation attach blkio-weight c cap-add cap-drop cgroup-parent cgroupns cidfile cpu-period cpu-quota cpu-shares cpus cpuset-cpus detach-keys device dns " +
-	"domainname e entrypoint env env-file expose gpus group-add h health-cmd hostname index ip ipc isolation l label label-file link log-driver log-opt m mac-address memory mount name net network " +
-	"network-alias oom-score-adj p pid pids-limit platform publish pull restart runtime security-opt shm-size stop-signal stop-timeout storage-opt sysctl tmpfs u ulimit user userns uts v volume volume-driver volumes-from w workdir")
-
 var containerPrograms = []string{"docker", "podman", "nerdctl", "docker-compose"}
 
 // Away reports, for each word of a command, whether the word means a file of a container or of another
@@ -31,7 +26,7 @@ func markAway(argv []string, away []bool) {
 	switch {
 	case name == "ssh":
 		from = 1 + operandAt(args, 1, sshValues)
-	case name == "kubectl" && slices.Contains(args, "exec"):
+	case (name == "kubectl" || name == "oc") && slices.Contains(args, "exec"):
 		if at := slices.Index(args, "--"); at >= 0 {
 			from = at + 1
 		}
@@ -57,7 +52,7 @@ func insideContainer(args []string) int {
 	if at >= len(args) || !slices.Contains([]string{"run", "create", "exec"}, args[at]) {
 		return len(args)
 	}
-	return at + 1 + operandAt(args[at+1:], 0, containerFlags)
+	return at + 1 + operandAt(args[at+1:], 0, containerValues)
 }
 
 // operandAt returns the index of operand n, counted from 0, of a command, or len(args).
@@ -94,10 +89,15 @@ func Mounted(argv []string) (all []string) {
 	return append(all, mountSources(args)...)
 }
 
-// HostOf returns the machine on which a command runs another command line, as the command names it. It
-// returns "" for a command that runs on this machine.
+// HostOf returns the machine on which a command runs another command, as the command names it, or
+// "the container". It returns "" for a command that runs no other, or runs it on this machine.
 func HostOf(argv []string) string {
-	if ProgramName(argv[0]) != "ssh" || IsElsewhere(argv[0]) {
+	switch name := ProgramName(argv[0]); {
+	case IsElsewhere(argv[0]):
+		return ""
+	case startsElsewhere(name):
+		return "the container"
+	case name != "ssh":
 		return ""
 	}
 	if all := hosts("ssh", argv[1:]); len(all) > 0 && all[0] != Unknown {

@@ -162,7 +162,7 @@ func harms(argv []string) []Harm {
 	case name == "sed" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, "-i") || strings.HasPrefix(a, "--in-place") }):
 		out = append(out, writesFiles)
 	}
-	return out
+	return append(out, harmsInScripts(name, argv[1:])...)
 }
 
 // deletesByRequest reports whether a command asks a service to delete something.

@@ -256,6 +256,9 @@ func (h Harm) IsDeletion() bool {
 	return h == deletes || h == deletesUnasked || h == deletesDirectories
 }
 
+// IsInlineCode reports whether the harm is code among the words of a command.
+func (h Harm) IsInlineCode() bool { return h == runsInlineCode }
+
 // Downloads reports whether a command uses the network and may thus fetch code.
 func Downloads(argv []string) bool { return slices.Contains(Harms(argv), usesNetwork) }
 

@@ -2,11 +2,14 @@ package rules
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/actors/policy/weburl"
 )
 
 // CoversArgv reports whether the rule covers a command with these words. The word * matches
@@ -75,7 +78,11 @@ func (r *Rule) CoversPathIn(f *shell.Facts, line *shell.Line) bool {
 	return false
 }
 
+// CoversURL reports whether the rule covers a URL.
 func (r *Rule) CoversURL(raw string, allow bool) bool {
+	if r.url != "" {
+		return r.url == raw
+	}
 	if r.domain == "" {
 		return true
 	}
@@ -91,4 +98,26 @@ func (r *Rule) CoversURL(raw string, allow bool) bool {
 		return strings.HasSuffix(host, "."+rest)
 	}
 	return host == r.domain
+}
+
+// Names tells how exactly the rule, which covers a call of the tool t, names the call's URL. A rule for one
+// tool of an MCP server cannot name a URL, and counts as exact.
+func (r *Rule) Names(t tools.Tool) weburl.Naming {
+	switch {
+	case r.url != "", t.Kind == tools.Unknown && !r.mcp:
+		return weburl.WholeCall
+	case strings.HasPrefix(r.domain, "*."):
+		return weburl.DomainOf
+	case r.domain != "":
+		return weburl.HostOf
+	}
+	return weburl.AnyURL
+}
+
+// NamesCommand reports whether the rule names a command with all its words and without wildcards.
+func (r *Rule) NamesCommand(argv []string) bool {
+	if r.Placed != nil {
+		return !r.Placed.Prefix
+	}
+	return !r.prefix && slices.Equal(r.argv, argv)
 }

@@ -32,6 +32,9 @@ func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 			if r.Placed != nil && list.name != "allow" {
 				return Layer{}, fmt.Errorf("%s.%s[%d]: %q: a rule with a place can only allow: write the rule without it, in a layer of policies whose match names the project", at, list.name, i, text)
 			}
+			if r.url != "" && list.name != "allow" {
+				return Layer{}, fmt.Errorf("%s.%s[%d]: %q: a rule with a whole address can only allow, because one address can be written in many ways: write %s(domain:HOST)", at, list.name, i, text, r.tool)
+			}
 			*list.into = append(*list.into, r)
 		}
 	}

@@ -27,6 +27,7 @@ type Rule struct {
 	root   byte     // the directory in which paths begin: '/', '~', 'p' for the project, '*' for any directory
 	dir    string   // the directory of the project whose settings contain the rule; "" for the user's own rules
 	domain string   // for WebFetch: the domain of the URL
+	url    string   // for WebFetch: the whole URL; only an allow rule has it
 
 	// Placed is the rule in parsed form if the rule names its project, as nod prints remembered
 	// rules. Otherwise Placed is nil. Only an allow rule names its project, and it covers the calls
@@ -80,8 +81,12 @@ func Parse(text string) (Rule, error) {
 		err = r.pathPattern(m[2])
 	case tools.Web:
 		var ok bool
+		if strings.HasPrefix(m[2], "https://") || strings.HasPrefix(m[2], "http://") {
+			r.url = m[2]
+			break
+		}
 		if r.domain, ok = strings.CutPrefix(m[2], "domain:"); !ok || r.domain == "" || strings.ContainsAny(strings.TrimPrefix(r.domain, "*."), "*/:@ ") {
-			err = fmt.Errorf("expected domain:example.com or domain:*.example.com")
+			err = fmt.Errorf("expected domain:example.com, domain:*.example.com or, to allow one address, all of it with https://")
 		}
 		r.domain = strings.ToLower(r.domain)
 	default:

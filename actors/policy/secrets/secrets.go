@@ -125,6 +125,9 @@ var typesOf = map[string][]string{
 
 var dataExtensions = strings.Fields(".pem .key .p12 .pfx .p8 .ppk .jks .keystore .keytab .kdb .kdbx .env .json .yml .yaml .toml .ini .csv .conf .tfstate .tfvars .ovpn .secret .secrets .token .credentials .passwd .password .passwords .db .dat")
 
+// DataExtension reports whether files with this extension, such as .json, often hold secrets.
+func DataExtension(ext string) bool { return slices.Contains(dataExtensions, ext) }
+
 // TypeMayInclude reports whether a search of the type kind may show a file with the name base.
 func TypeMayInclude(kind, base string) bool {
 	ext := strings.ToLower(path.Ext(base))

@@ -36,14 +36,16 @@ type Facts struct {
 	at         []string            // host of each of Commands
 	feeding    []string            // the words for the next command in fed
 	vars       *variables
-	alike      [][][]string // by index in Commands: the command with the texts that its variables may hold
-	others     [][]string   // the words for the next command in alike
-	meant      []string     // the words of all commands in alike
-	gitMoved   bool         // a variable may lead git to other settings
-	renamed    bool         // a name may mean another program than usual
-	moved      bool         // a variable may lead a program to another place than its words name
-	loose      []bool       // by index in Commands: a word that only the shell knows may be a flag
-	looseNext  bool         // loose for the next command
+	alike      [][][]string       // by index in Commands: the command with the texts that its variables may hold
+	others     [][]string         // the words for the next command in alike
+	meant      []string           // the words of all commands in alike
+	gitMoved   bool               // a variable may lead git to other settings
+	renamed    bool               // a name may mean another program than usual
+	moved      bool               // a variable may lead a program to another place than its words name
+	loose      []bool             // by index in Commands: a word that only the shell knows may be a flag
+	looseNext  bool               // loose for the next command
+	code       []commands.Finding // the harms of code in other languages
+	codeTexts  []string           // texts that run as code
 }
 
 // movingVariable matches the names of variables that may lead a program to another place than its words
@@ -126,6 +128,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.Stmt:
 			in.redirects(n)
 			f.sockets(n, &in)
+			f.addInput(n, src, depth)
 		case *syntax.Assign:
 			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
 			f.moved = f.moved || n.Name == nil || movingVariable.MatchString(n.Name.Value)
@@ -151,6 +154,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 				in.feed(n.Y, in.words(n.X))
+				f.feedCode(n.Y, printed(n.X, src), src, depth)
 				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
 					w, _ := word.Known(c.Args[0], src)
 					f.piped = append(f.piped, w)
@@ -220,6 +224,12 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 		return
 	}
 	f.addArgv(argv, inexact)
+	wraps := commands.Entry(commands.ProgramName(argv[0])).Wraps
+	for i := range argv[:min(len(argv), maxOperands)] {
+		if i == 0 || wraps {
+			f.addInlineCode(argv[i:], depth)
+		}
+	}
 	for i, a := range argv {
 		name := commands.ProgramName(a)
 		if !commands.Entry(name).Interprets && name != "trap" && name != "alias" {
@@ -231,7 +241,7 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 		}
 		inside := argv[i+1:]
 		outer := f.host
-		f.host = cmp.Or(commands.HostOf(argv[i:]), outer)
+		f.host = cmp.Or(outer, commands.HostOf(argv[i:]))
 		for _, other := range f.others {
 			for k := i + 1; len(other) == len(argv) && k < len(argv); k++ {
 				if other[k] != argv[k] {

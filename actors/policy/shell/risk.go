@@ -6,7 +6,6 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
-	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -15,35 +14,77 @@ import (
 type Assessment struct {
 	Risk    schemas.Risk
 	Reasons []string
+	Grave   []string // those of Reasons that alone make the risk high
 	Targets []schemas.Target
 	Unseen  []string
 }
 
+// unknownHarm is the reason for a line without a known harm that is not known to be harmless.
+const unknownHarm = "runs a command that nod does not know to be harmless"
+
+// Judge returns the risk of code that is not the command line of a shell tool, such as a query in the input of
+// another tool. It knows only harms that the code shows: code without such a harm has no reasons and a low
+// risk.
+func (r *Reader) Judge(lang commands.Language, text string, loc pathname.Location) Assessment {
+	loc.Looked, loc.LookedIn = nil, nil // the caller's verdict does not depend on the disk
+	line := &Line{Location: loc, reader: r}
+	f := &Facts{Location: &loc, secrets: r.Secrets}
+	if lang == commands.ShellCode {
+		read, file := r.Read(text, loc)
+		if read.Harmless() {
+			return Assessment{Risk: schemas.RiskLow}
+		}
+		line, f = read, r.Facts(read, file, text, &loc)
+	} else {
+		f.addCode(lang, text, 0)
+	}
+	a := f.Risk(line)
+	if a.Reasons = slices.DeleteFunc(a.Reasons, func(why string) bool { return why == unknownHarm }); len(a.Reasons) == 0 {
+		a.Risk = schemas.RiskLow
+	}
+	return a
+}
+
 // Risk returns the worst risk of a command line, with the reasons for all its risks.
 func (f *Facts) Risk(line *Line) Assessment {
-	worst, why := commands.Harm{Risk: schemas.RiskLow}, []string(nil)
-	add := func(h commands.Harm) {
+	worst, why, grave := commands.Harm{Risk: schemas.RiskLow}, []string(nil), []string(nil)
+	raise := func(h commands.Harm) {
 		if h.Rank() > worst.Rank() {
 			worst = h
 		}
-		if !slices.Contains(why, h.Why) {
-			why = append(why, h.Why)
+	}
+	add := func(h commands.Harm) {
+		if raise(h); !slices.Contains(why, h.Why) {
+			if why = append(why, h.Why); h.Risk == schemas.RiskHigh {
+				grave = append(grave, h.Why)
+			}
 		}
 	}
 	on, sent := f.newTargets(line), f.sentSecrets()
 	for _, what := range sent.reasons {
 		add(commands.Harm{Risk: schemas.RiskHigh, Why: what})
 	}
+	for _, found := range f.code {
+		if add(found.Harm); found.Name != "" {
+			on.add(schemas.Target{Does: found.Why, Name: found.Name})
+		}
+	}
 	for i, argv := range f.Commands {
 		if isOperandDot(argv) {
 			continue
 		}
+		for _, fault := range f.urlFaults(i) {
+			add(commands.Harm{Risk: fault.Risk, Why: fault.Why})
+		}
 		for _, h := range commands.Harms(argv) {
-			if sent.by[i] && h.OnlyTransfers() {
+			switch {
+			case sent.by[i] && h.OnlyTransfers():
 				on.actsOn(i, []string{f.destination(i)})
-				continue
+			case h.IsInlineCode() && commands.LanguageOf(argv[0]) == commands.ProgramCode && len(f.code) > 0: // the findings say more
+				raise(h)
+			default:
+				add(on.ofCommand(i, h))
 			}
-			add(on.ofCommand(i, h))
 		}
 	}
 	for _, w := range f.Writes {
@@ -77,12 +118,12 @@ func (f *Facts) Risk(line *Line) Assessment {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command inside another"})
 	}
 	if len(why) == 0 && !line.Harmless() {
-		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command that nod does not know to be harmless"})
+		add(commands.Harm{Risk: schemas.RiskMedium, Why: unknownHarm})
 	}
 	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 	}
-	return Assessment{worst.Risk, why, slices.Concat(on.where, on.all), f.unseen()}
+	return Assessment{worst.Risk, why, grave, slices.Concat(on.where, on.all), f.unseen()}
 }
 
 // unseen describes the code that the line runs but does not contain.
@@ -100,34 +141,4 @@ func (f *Facts) unseen() (all []string) {
 		}
 	}
 	return all
-}
-
-// plainWord matches a word that people cannot mistake for nod's own text.
-var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
-
-// secretReason returns the reason that the line names, or may name, a secret or settings, with the word
-// that does; or "". It leaves out the words of secrets that the line sends.
-func (f *Facts) secretReason(line *Line, sent []string) string {
-	certain, maybe := "", ""
-	for i, w := range append(f.Words[:len(f.Words):len(f.Words)], f.meant...) {
-		switch {
-		case w == "", slices.Contains(sent, w), slices.Contains(sent, commands.FileIn(w)):
-		case certain == "" && slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed):
-			certain = w
-		case maybe == "" && i < len(f.Words) && f.secrets.MayBe(w, f.Location, false):
-			maybe = w
-		}
-	}
-	why, at := "touches a secret or settings", certain
-	switch {
-	case certain != "":
-	case maybe != "" || len(sent) == 0 && line.NamesSecret():
-		why, at = "may touch a secret or settings", maybe
-	default:
-		return ""
-	}
-	if plainWord.MatchString(at) {
-		why += " (" + at + ")"
-	}
-	return why
 }

@@ -5,11 +5,6 @@ package tools
 import (
 	"encoding/json"
 	"maps"
-	"net/netip"
-	"net/url"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -142,46 +137,6 @@ func (in Input) Command() (src, dir string, why string) {
 		return argv[2], dir, ""
 	}
 	return "", dir, "its command cannot be read"
-}
-
-// privateDomains are endings of host names on this machine and in its network. sharedAddresses are
-// addresses between a provider and its customers; private networks also use them.
-var (
-	privateDomains = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet", ".corp", ".home", ".localdomain"}
-	// chosenDomains are public domains. Their names resolve to an address that the name contains,
-	// or to this machine.
-	chosenDomains   = []string{"nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "lacolhost.com", "traefik.me", "local.gd", "backname.io", "1u.ms", "rbndr.us", "localho.st"}
-	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
-)
-
-// PrivateURL returns the reason why a URL is not on the public web. For a public URL it returns "".
-func PrivateURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
-		return "is not a web address"
-	}
-	if u.User != nil {
-		return "its address holds a login"
-	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
-		return "its address holds letters that may stand for others"
-	}
-	if !strings.Contains(host, ".") || slices.ContainsFunc(privateDomains, func(d string) bool { return strings.HasSuffix(host, d) }) {
-		return "reaches this machine or its network"
-	}
-	if slices.ContainsFunc(chosenDomains, func(d string) bool { return host == d || strings.HasSuffix(host, "."+d) }) {
-		return "its name may stand for this machine or its network"
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && (!ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() || sharedAddresses.Contains(ip)) {
-		return "reaches this machine or its network"
-	}
-	if last := host[strings.LastIndexByte(host, '.')+1:]; last[0] >= '0' && last[0] <= '9' {
-		if ip, err := netip.ParseAddr(host); err != nil || !ip.Is4() {
-			return "its address may hide an IP address"
-		}
-	}
-	return ""
 }
 
 // URL returns the address in the input of a web tool, or "" if there is none.

@@ -1,0 +1,56 @@
+package commands
+
+import (
+	"slices"
+
+	"github.com/nodbus/nod/actors/policy/weburl"
+	"github.com/nodbus/nod/internal/lazyregexp"
+)
+
+// urlIn matches a URL in a word, also in a flag or in code.
+var urlIn = lazyregexp.New("(?i)[a-z][a-z0-9+.-]*://[^\\s\"'`<>|]+")
+
+// URLFaults returns the faults of the URLs that a command may connect to, without duplicates. A command that
+// only prints or searches text has none. partial reports whether only the shell knows a part of a word.
+func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) {
+	name := ProgramName(argv[0])
+	if Reader(name) != nil || name == "git" && !gitConnects(argv) {
+		return nil
+	}
+	for _, w := range argv[1:] {
+		urls := urlIn.FindAllString(w, maxURLs)
+		if len(urls) == 0 && (name == "curl" || name == "wget") && bareURL.MatchString(w) {
+			urls = []string{"http://" + w}
+		}
+		for _, u := range urls {
+			for _, f := range weburl.OfWord(u, partial(w)) {
+				if !slices.Contains(all, f) {
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// maxURLs is the number of URLs in one word that nod checks.
+const maxURLs = 20
+
+// bareURL matches the address of a web server without its scheme. It needs more than the name of a host.
+var bareURL = lazyregexp.New(`^(?:[^-\s/@{}"'=][^\s/@{}"']*@[\w.-]+|[\w-]+(?:\.[\w-]+)+(?::\d+)?[/?])`)
+
+// gitConnects reports whether a git command connects to another repository or stores the address of one.
+func gitConnects(argv []string) bool {
+	plain := withoutGlobals(argv)
+	return Reaches(argv) || len(plain) > 1 && slices.Contains([]string{"clone", "remote", "submodule", "fetch", "archive", "config"}, plain[1])
+}
+
+// SendsSecretURL returns the reason if a command sends a secret in a URL, or "".
+func SendsSecretURL(argv []string) string {
+	for _, f := range URLFaults(argv, func(string) bool { return false }) {
+		if f.Needs == weburl.WholeCall {
+			return f.Why
+		}
+	}
+	return ""
+}

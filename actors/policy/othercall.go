@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"net/url"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/actors/policy/weburl"
+	"github.com/nodbus/nod/schemas"
+)
+
+// evaluateOther checks a tool that is neither a shell nor a file tool.
+func (ev *evaluation) evaluateOther(in tools.Input) {
+	switch {
+	case ev.tool.Kind == tools.Web:
+		ev.evaluateWeb(in)
+	case ev.tool.Kind == tools.Notes && ev.pol.shell.Level >= commands.LevelReaders:
+		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+	case ev.tool.Kind == tools.Notes:
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
+	default:
+		ev.evaluateUnknown()
+	}
+	ev.applyRules(&ruleSubject{url: in.URL()})
+	if ev.verdict.Effect == Ask && ev.verdict.Rule == "" && ev.naming == weburl.WholeCall {
+		ev.verdict.Rule = secretsRule
+	}
+}
+
+// evaluateWeb checks a tool that fetches a page or searches the web.
+func (ev *evaluation) evaluateWeb(in tools.Input) {
+	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+	address := in.URL()
+	if to, err := url.Parse(address); err == nil && to.Host != "" {
+		ev.verdict.Targets = []schemas.Target{{Does: "uses the network", Name: to.Host}}
+	}
+	if ev.tool.Name == "WebFetch" && len(in) > 0 {
+		ev.addFaults(weburl.OfFetch(address))
+	}
+	if query, _ := in.Text("query"); ev.tool.Name == "WebSearch" && weburl.IsSecret(query) {
+		ev.addFaults([]weburl.Fault{{Why: "sends a secret to a search engine", Risk: schemas.RiskHigh, Needs: weburl.WholeCall}})
+	}
+	ev.addReason("uses the network")
+	ev.unknownField(in)
+}
+
+// addFaults sets the verdict Ask if the call's URL has faults.
+func (ev *evaluation) addFaults(faults []weburl.Fault) {
+	for _, f := range faults {
+		ev.raise(f.Risk, f.Why)
+		if ev.verdict.Effect, ev.naming = Ask, max(ev.naming, f.Needs); ev.verdict.Why == "" {
+			ev.verdict.Why = f.Why
+		}
+	}
+}
+
+// raise adds a reason, and raises the verdict's risk to at least this risk.
+func (ev *evaluation) raise(risk schemas.Risk, why string) {
+	ev.addReason(why)
+	if (commands.Harm{Risk: risk}).Rank() > (commands.Harm{Risk: ev.verdict.Risk}).Rank() {
+		ev.verdict.Risk = risk
+	}
+}
+
+// evaluateUnknown checks a tool that nod does not know, such as that of an MCP server.
+func (ev *evaluation) evaluateUnknown() {
+	if ev.location.Looked != nil {
+		ev.namesOnlyProject() // collects the names in the input that may be links, because answers that this policy does not have may depend on them
+	}
+	ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium}
+	ev.judgeInput()
+	if verb := tools.GraveVerb(ev.call.ToolName); verb != "" {
+		ev.raise(schemas.RiskHigh, "has effects that nod does not know, and a name that says "+verb)
+		return
+	}
+	ev.addReason("has effects that nod does not know")
+}

@@ -1,0 +1,103 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
+	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
+)
+
+// plainWord matches a word that people cannot mistake for nod's own text.
+var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
+
+// secretReason returns the reason that the line names, or may name, a secret or settings, with the word
+// that does; or "". It leaves out the words of secrets that the line sends.
+func (f *Facts) secretReason(line *Line, sent []string) string {
+	certain, maybe := f.secretInCode(sent), ""
+	for i, w := range append(f.Words[:len(f.Words):len(f.Words)], f.meant...) {
+		switch {
+		case w == "", slices.Contains(sent, w), slices.Contains(sent, commands.FileIn(w)):
+		case certain == "" && slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed):
+			certain = w
+		case maybe == "" && i < len(f.Words) && !isText(w) && !ordinaryGlob(w) && f.secrets.MayBe(w, f.Location, false):
+			maybe = w
+		}
+	}
+	why, at := "touches a secret or settings", certain
+	switch {
+	case certain != "":
+	case maybe != "" || len(sent) == 0 && line.NamesSecret() && f.mayNamePath(line):
+		why, at = "may touch a secret or settings", maybe
+	default:
+		return ""
+	}
+	if plainWord.MatchString(at) {
+		why += " (" + at + ")"
+	}
+	return why
+}
+
+// isText reports whether a word is code, a filter of jq or a sentence, and no path. A control character may
+// hide a path.
+func isText(w string) bool {
+	return jqFilter.MatchString(w) || strings.ContainsAny(w, " \t\n'\"`(){};|<>") && strings.IndexFunc(w, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) < 0
+}
+
+// jqFilter matches a filter of jq that begins with the items of a list. As a pattern of files, it would match
+// at most hidden files whose names begin with a number.
+var jqFilter = lazyregexp.New(`^\.\[\d*\]`)
+
+// ordinaryGlob reports whether a pattern selects files by an extension that no secret has, as *.orig does.
+func ordinaryGlob(w string) bool {
+	if !pathname.IsGlob(w) || !globWithExtension.MatchString(w) {
+		return false
+	}
+	ext := strings.ToLower(path.Ext(w))
+	return !secrets.DataExtension(ext) && !slices.Contains([]string{".bak", ".backup", ".old", ".save", ".copy", ".tmp"}, ext)
+}
+
+// globWithExtension matches a pattern in whose last part * stands for visible names before a fixed extension.
+var globWithExtension = lazyregexp.New(`^(?:\.{0,2}/|(?:[\w-]+[\w.-]*/))*[\w-]*\*[\w*-]*\.[A-Za-z0-9]{1,8}$`)
+
+// mayNamePath reports whether the word by which a line names a secret may be a path.
+func (f *Facts) mayNamePath(line *Line) bool {
+	if line.secret {
+		return true
+	}
+	for i := range line.Parts {
+		if p := &line.Parts[i]; p.Secret && slices.ContainsFunc(p.Words, func(w word.Word) bool {
+			return !isText(w.Text) && !ordinaryGlob(w.Text) && line.secretText(w.Text, true)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxCodeWords limits the words of code that nod compares with the names of secrets.
+const maxCodeWords = 400
+
+// secretInCode returns a path in code or in a script among the line's words that certainly is a secret, or
+// "".
+func (f *Facts) secretInCode(sent []string) string {
+	for _, text := range append(f.Words[:len(f.Words):len(f.Words)], f.codeTexts...) {
+		if !isText(text) {
+			continue
+		}
+		for i, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`(,;=<>", r) }) {
+			w = strings.TrimRight(w, ")]};:")
+			if i > maxCodeWords || !strings.Contains(w, "/") && !strings.HasPrefix(w, ".") || slices.Contains(sent, w) {
+				continue
+			}
+			if slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed) {
+				return w
+			}
+		}
+	}
+	return ""
+}
