@@ -91,8 +91,8 @@ func remembered() *schemas.Prompt {
 
 // ownRow matches a row that starts with a label of nod, or with the bar that marks a text of the
 // agent.
-var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Calls|Where|Not shown|Host|Expires|Answers) {3,}\S|` +
-	`— .+|(?:low|medium|high|unknown)(?:: | risk$).*|(?:Call|Fetch|Read|Write|Edit)[0-9+− /a-z]* \S|Patch[0-9+− ]*$|(?:ba|z)?sh -l?c$|Permissions$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
+var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Calls|Where|Not shown|Host|Expires|Answers|Length) {3,}\S|` +
+	`— .+|(?:low|medium|high|unknown)(?:: | risk$).*|(?:Call|Fetch|Read|Write|Edit)[0-9+− /a-z]* \S|Patch[0-9+− ]*$|Look first: [a-z0-9].*|(?:ba|z)?sh -l?c$|Permissions$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
 
 func FuzzText(f *testing.F) {
 	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf ."), edit()} {
@@ -133,7 +133,13 @@ func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 	}
 	for _, command := range commands {
 		for _, width := range []int{0, 40, 41, 80, 200} {
-			rows, _, found := strings.Cut(Text(runs(command), now, width), "\n"+captionMark)
+			var text strings.Builder
+			for _, row := range Rows(Parts(runs(command), now), width) {
+				if !row.Look {
+					text.WriteString(row.Text + "\n")
+				}
+			}
+			rows, _, found := strings.Cut(text.String(), "\n"+captionMark)
 			require.True(t, found)
 			_, rows, found = strings.Cut(rows, "\n") // leave out the row with the headline
 			require.True(t, found)
