@@ -181,7 +181,7 @@ func (s *size) lookPart(label string, looks []look) Part {
 			prefix = fmt.Sprintf("%*d ", width, l.number)
 		}
 		part.Lines = append(part.Lines, prefix+l.text)
-		part.Spans = append(part.Spans, within(l.spans, 0, len(l.text), len(prefix)))
+		part.Spans = append(part.Spans, slices.Concat(within([]payload.Span{{From: 0, To: len(prefix), Style: payload.Faint}}, 0, len(prefix), 0), within(l.spans, 0, len(l.text), len(prefix))))
 	}
 	if rest := looks[min(len(looks), maxLooks):]; len(rest) > 0 {
 		part.note(strings.TrimSpace(more(len(rest))) + s.linesOf(rest))

@@ -120,7 +120,7 @@ func (b *breaks) note(s string, i int, a string) {
 	case a == " ":
 		b.space = i
 	case len(a) > 1 || after == len(s) || s[after] == a[0] || strings.HasSuffix(s[:after], "://"): // "&&", and a scheme with its host, stay whole
-	case strings.Contains(strongSeparators, a):
+	case strings.Contains(strongSeparators, a) && (i == 0 || !strings.Contains(" ([{'\"", s[i-1:i])): // not after the first / of a path
 		b.strong = after
 	case strings.Contains(weakSeparators, a) && i > 0 && isPlain(s[i-1]) && isPlain(s[after]):
 		b.weak = after

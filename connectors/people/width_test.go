@@ -22,6 +22,8 @@ func TestRowsEndAtWordsAndSeparators(t *testing.T) {
 		{"get('https://x.test/a/b/c')", false, []string{"get('https://x.", "test/a/b/c')"}},
 		{"then.get('https://x.test/i.js')", false, []string{"then.get(", "'https://x.", "test/i.js')"}},
 		{"a_long_name_of_some_file.txt", false, []string{"a_long_name_of_", "some_file.txt"}},
+		{"in (some /srv/shop/x)", false, []string{"in (some", " /srv/shop/x)"}},
+		{"written (/srv/shop/x)", false, []string{"written (/srv/", "shop/x)"}},
 		{"run --some-flag --other-flag", false, []string{"run --some-flag", " --other-flag"}},
 		{strings.Repeat("x", 20), false, []string{strings.Repeat("x", 15), "xxxxx"}},
 		{"x " + strings.Repeat("y", 20), false, []string{"x " + strings.Repeat("y", 13), "yyyyyyy"}},
