@@ -123,7 +123,8 @@ func (f *Facts) Risk(line *Line) Assessment {
 	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 	}
-	return Assessment{worst.Risk, why, grave, slices.Concat(on.where, on.all), f.unseen()}
+	milder := slices.DeleteFunc(slices.Clone(why), func(reason string) bool { return slices.Contains(grave, reason) })
+	return Assessment{worst.Risk, append(grave[:len(grave):len(grave)], milder...), grave, slices.Concat(on.where, on.all), f.unseen()}
 }
 
 // unseen describes the code that the line runs but does not contain.
