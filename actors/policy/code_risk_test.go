@@ -106,3 +106,24 @@ func TestDenyRulesSeeHereDocuments(t *testing.T) {
 	assert.Equal(t, policy.Ask, p.Check(bash(t, "cat > x <<'EOF'\ngit push\nEOF")).Effect)
 	assert.Equal(t, policy.Deny, p.Check(bash(t, "sh <<'EOF'\nnod allow abcd\nEOF")).Effect)
 }
+
+// Danger at the end of a long line is named, and a line of which nod reads only a part is of high risk.
+func TestRiskOfLongLines(t *testing.T) {
+	t.Parallel()
+	p := preset(t, policy.PresetReaders)
+	for _, c := range []judged{
+		{"python3 - <<'EOF'\n" + strings.Repeat("print('a b c')\n", 1000) + "import shutil; shutil.rmtree('x')\nEOF", schemas.RiskHigh, "runs code that deletes files"},
+		{"bash <<'EOF'\n" + strings.Repeat("# a comment about the build\n", 600) + "rm -rf ~/old\nEOF", schemas.RiskHigh, "deletes whole directories"},
+		{"cat > a.sql <<'EOF'\n" + strings.Repeat("INSERT INTO a VALUES (1);\n", 600) + "EOF\npsql -f a.sql -c 'DROP TABLE b'", schemas.RiskHigh, "deletes a whole table: DROP"},
+		{"bash <<'EOF'\n" + strings.Repeat("echo a > b\n", 390) + "rm -rf ~/old\nEOF", schemas.RiskHigh, "deletes whole directories"},
+		{"bash <<'EOF'\n" + strings.Repeat("echo a > b\n", 450) + "rm -rf ~/old\nEOF", schemas.RiskHigh, "has too many commands to judge"},
+		{strings.Repeat("echo a > b; ", 500) + "rm -rf ~/old", schemas.RiskHigh, "is too long to judge"},
+		{"echo " + strings.Repeat("a", 70<<10) + "; rm -rf ~/old", schemas.RiskHigh, "is too long to judge"},
+	} {
+		assertJudged(t, p, bash(t, c.call), c)
+	}
+	v := p.Check(bash(t, "bash <<'EOF'\nrm -rf ~/old\nEOF"))
+	assert.Equal(t, "runs its input as code", v.Reasons[len(v.Reasons)-1], "what the code does comes first")
+	v = p.Check(bash(t, "cat > notes.md <<'EOF'\n"+strings.Repeat("- never rm -rf ~ here\n", 600)+"EOF"))
+	assert.NotContains(t, strings.Join(v.Reasons, "; "), "deletes")
+}

@@ -191,7 +191,12 @@ func (s *dangerSearch) harms(text string) (why []string) {
 			add(graveWords[i].why)
 		}
 	}
-	return why
+	begins := func(begin string) bool {
+		return slices.ContainsFunc(why, func(reason string) bool { return strings.HasPrefix(reason, begin) })
+	}
+	return slices.DeleteFunc(slices.Clone(why), func(reason string) bool { // other reasons say it more precisely
+		return reason == sendsData && (begins("sends secrets") || begins("uploads ")) || slices.Contains(vagueReasons, reason) && begins("runs code downloaded ")
+	})
 }
 
 // linesIn returns the texts of a line that may be command lines. In a file, a command line may follow a mark
@@ -248,7 +253,7 @@ func graveWord(text string) int {
 // graveReasons are the beginnings of the reasons that count for a line of a file. Other reasons would be wrong
 // too often, because most lines of files are no commands.
 var graveReasons = []string{
-	"deletes ", "destroys ", "drops ", "discards ", "writes to a disk", "runs as root", "overwrites ", "publishes", "lets ", "opens ", "changes every row", "sends ", "copies ", "runs code that deletes", "replaces a program",
+	"deletes ", "destroys ", "drops ", "discards ", "writes to a disk", "runs as root", "overwrites ", "publishes", "lets ", "opens ", "changes every row", "sends ", "uploads ", "runs code downloaded ", "copies ", "runs code that deletes", "replaces a program",
 }
 
 // vagueReasons say too little about a single line, unless it downloads the code.
@@ -274,11 +279,13 @@ var (
 	secretPath = lazyregexp.New(`^touches a secret or settings \(\S*(?:\.ssh|\.aws|\.env|\.gnupg|\.netrc|\.kube|shadow|id_rsa|id_ed25519)`)
 )
 
+const sendsData = "sends data"
+
 // graveWords are the words of grave acts that are no harm of a single command in the command table.
 var graveWords = []struct {
 	why  string
 	expr lazyregexp.Regexp
 }{
-	{"sends data", lazyregexp.New(`\b(?:curl|wget)\b.*\s(?:-T|--upload-file|-F|--form|-d|--data(?:-\w+)?|--json|--post-(?:data|file)|--body-(?:data|file))(?:[\s=@]|$)`)},
+	{sendsData, lazyregexp.New(`\b(?:curl|wget)\b.*\s(?:-T|--upload-file|-F|--form|-d|--data(?:-\w+)?|--json|--post-(?:data|file)|--body-(?:data|file))(?:[\s=@]|$)`)},
 	{"replaces a program", lazyregexp.New(`\balias\s+(?:sudo|su|doas|ssh|scp|git|gpg|curl|npm|pip|docker|kubectl)=`)},
 }

@@ -22,9 +22,6 @@ func (p *Policy) CheckPlan(c Call, plan string) Verdict {
 	return v
 }
 
-// maxPlanCode limits the commands of a plan that nod judges.
-const maxPlanCode = 200
-
 // judgePlan returns the harms of high risk in a plan, in words for what is only planned.
 func (p *Policy) judgePlan(plan string, loc pathname.Location) shell.Assessment {
 	out := shell.Assessment{Risk: schemas.RiskLow}
@@ -35,8 +32,8 @@ func (p *Policy) judgePlan(plan string, loc pathname.Location) shell.Assessment 
 		}
 		return why
 	}
-	code := planCode(plan)
-	for _, one := range code[:min(len(code), maxPlanCode)] {
+	read := readPlan(plan)
+	for _, one := range read.code {
 		a := p.shell.Judge(one.lang, one.text, loc)
 		for _, why := range a.Grave {
 			if len(out.Reasons) >= maxJudged || strings.HasPrefix(why, "may ") {
@@ -51,9 +48,10 @@ func (p *Policy) judgePlan(plan string, loc pathname.Location) shell.Assessment 
 			}
 		}
 	}
-	for i := range planWords {
-		for _, at := range planWords[i].expr.FindAllString(plan, -1) {
-			if !denied.MatchString(at) && len(out.Reasons) < maxJudged {
+	for _, line := range read.prose {
+		for i := range planWords {
+			at := planWords[i].expr.FindString(line)
+			if at != "" && !denied.MatchString(at) && len(out.Reasons) < maxJudged {
 				add(planWords[i].why)
 			}
 		}
@@ -67,10 +65,10 @@ var planWords = []struct {
 	expr lazyregexp.Regexp
 	why  string
 }{
-	{lazyregexp.New(`(?i)[^\n.]{0,24}\bforce[- ]?push`), "overwrites work that others may need"},
-	{lazyregexp.New(`(?i)[^\n.]{0,24}\b(?:drop|truncate|wipe|empty|delet)\w* (?:of )?(?:the |all |old |this )*(?:\w+ )?(?:tables?|databases?|schemas?|columns?|buckets?|clusters?|volumes?)\b`), "deletes a whole table or database"},
-	{lazyregexp.New(`(?i)[^\n.]{0,24}\b(?:publish|release)\w* (?:\S+ ){0,4}(?:to|on) (?:npm|pypi|crates\.io|rubygems|maven|docker ?hub|the registry)\b`), "publishes"},
-	{lazyregexp.New(`(?i)[^\n.]{0,24}\b(?:deploy|migrat|releas|roll)\w* (?:\S+ ){0,4}(?:to|on|in|against) (?:the )?prod(?:uction)?\b|[^\n.]{0,24}\bagainst (?:the )?prod(?:uction)?\b`), "changes production"},
+	{lazyregexp.New(`(?i)(?:.{0,24}\b)?force[- ]?push`), "overwrites work that others may need"},
+	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:drop|truncate|wipe|empty|delet)\w* (?:of )?(?:the |all |old |this )*(?:\w+ )?(?:tables?|databases?|schemas?|columns?|buckets?|clusters?|volumes?)\b`), "deletes a whole table or database"},
+	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:publish|release)\w* (?:\S+ ){0,4}(?:to|on) (?:npm|pypi|crates\.io|rubygems|maven|docker ?hub|the registry)\b`), "publishes"},
+	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:deploy|migrat|releas|roll)\w* (?:\S+ ){0,4}(?:to|on|in|against) (?:the )?prod(?:uction)?\b|[^\n.]{0,24}\bagainst (?:the )?prod(?:uction)?\b`), "changes production"},
 }
 
 // denied matches the words by which a plan says that it leaves something out.
@@ -81,51 +79,90 @@ type planPart struct {
 	text string
 }
 
-// fence matches a block of code, with the name of its language.
-var fence = lazyregexp.New("(?s)(?:^|\n)[ \t]*(?:```|~~~)[ \t]*([\\w+-]*)[^\n]*\n(.*?)(?:\n[ \t]*(?:```|~~~)|$)")
+// planText is a plan, split into its commands and its sentences.
+type planText struct {
+	code  []planPart
+	prose []string // parts of sentences, without the words in backquotes
+}
 
-var (
-	span   = lazyregexp.New("([^\n`]{0,24})`([^`\n]+)`")
-	prompt = lazyregexp.New(`(?m)^[ \t]*[$>#] `)
-	// proseCommand matches a command in a sentence, for programs whose names are no English words.
-	proseCommand = lazyregexp.New(`\b(?:git|npm|pnpm|yarn|kubectl|helm|terraform|tofu|docker|psql|mysql|curl|wget|scp|rsync|sudo|aws|gcloud|gh|rm|dropdb|redis-cli|cargo|twine|dd|mkfs) [-\w./:~@"'=*|$ ]+`)
-	joints       = lazyregexp.New(`[,;.]\s|\s(?:and|then|to|so|for|in order)\s`)
+// The limits of a plan that nod reads, in bytes and commands.
+const (
+	maxPlan     = 64 << 10
+	maxPlanCode = 200
 )
 
-// planCode returns the commands of a plan: its blocks of code, the words in backquotes, and commands in
-// sentences. Blocks in a programming language are text that the agent would write, and do not count.
-func planCode(plan string) (all []planPart) {
-	rest := plan
-	for _, m := range fence.FindAllStringSubmatch(plan, maxPlanCode) {
-		rest = strings.Replace(rest, m[0], "\n", 1)
-		text := prompt.ReplaceAllString(m[2], "")
-		switch strings.ToLower(m[1]) {
-		case "", "sh", "bash", "shell", "zsh", "console", "shell-session", "terminal", "text":
-			all = append(all, planPart{commands.ShellCode, text}, planPart{commands.SQLCode, text})
-		case "sql", "postgres", "postgresql", "mysql", "psql":
-			all = append(all, planPart{commands.SQLCode, text})
-		}
-	}
-	for _, m := range span.FindAllStringSubmatch(rest, maxPlanCode) {
-		if denied.MatchString(m[1]) {
-			rest = strings.Replace(rest, m[0], "", 1)
-			continue
-		}
-		rest = strings.Replace(rest, m[0], m[1], 1)
-		all = append(all, planPart{commands.ShellCode, m[2]}, planPart{commands.SQLCode, m[2]})
-	}
-	for line := range strings.SplitSeq(rest, "\n") {
-		for _, part := range joined(line) {
-			if command := proseCommand.FindString(part); command != "" && !denied.MatchString(strings.TrimSpace(part[:strings.Index(part, command)])) {
-				all = append(all, planPart{commands.ShellCode, strings.TrimSpace(command)})
+var (
+	prompt = lazyregexp.New(`^[ \t]*[$>#] `)
+	// proseCommand matches a command in a sentence, for programs whose names are no English words.
+	proseCommand = lazyregexp.New(`\b(?:git|npm|pnpm|yarn|kubectl|helm|terraform|tofu|docker|psql|mysql|curl|wget|scp|rsync|sudo|aws|gcloud|gh|rm|dropdb|redis-cli|cargo|twine|dd|mkfs) [-\w./:~@"'=*|$ ]+`)
+	joints       = strings.NewReplacer(", ", "\n", "; ", "\n", ". ", "\n", " and ", "\n", " then ", "\n", " to ", "\n", " so ", "\n", " for ", "\n")
+)
+
+// readPlan finds the commands of a plan: its blocks of code, the words in backquotes, and commands in sentences.
+// Blocks in a programming language are text that the agent would write, and do not count.
+func readPlan(plan string) (out planText) {
+	fence, block := "", strings.Builder{}
+	add := func(text string, langs ...commands.Language) {
+		for _, lang := range langs {
+			if part := (planPart{lang, text}); len(out.code) < maxPlanCode && !slices.Contains(out.code, part) {
+				out.code = append(out.code, part)
 			}
 		}
 	}
-	return all
+	for line := range strings.SplitSeq(plan[:min(len(plan), maxPlan)]+"\n```", "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch marked := strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"); {
+		case marked && fence == "":
+			fence = strings.ToLower(strings.Trim(trimmed, "`~ ")) + " "
+		case marked:
+			add(block.String(), languagesOfBlock(strings.TrimSpace(fence))...)
+			fence = ""
+			block.Reset()
+		case fence != "":
+			block.WriteString(prompt.ReplaceAllString(line, "") + "\n")
+		default:
+			out.sentence(line, add)
+		}
+	}
+	return out
 }
 
-// joined splits a sentence into its parts.
-func joined(line string) []string { return strings.Split(joints.ReplaceAllString(line, "\n"), "\n") }
+// languagesOfBlock returns the kinds of code that a block of code in a plan may hold.
+func languagesOfBlock(name string) []commands.Language {
+	switch name {
+	case "", "sh", "bash", "shell", "zsh", "console", "shell-session", "terminal", "text":
+		return []commands.Language{commands.ShellCode, commands.SQLCode}
+	case "sql", "postgres", "postgresql", "mysql", "psql":
+		return []commands.Language{commands.SQLCode}
+	}
+	return nil
+}
+
+// sentence adds the commands of a line of a plan, and its other words.
+func (p *planText) sentence(line string, add func(text string, langs ...commands.Language)) {
+	parts := strings.Split(line, "`")
+	words := parts[0]
+	for i := 1; i < len(parts); i += 2 {
+		if i+1 < len(parts) {
+			if !denied.MatchString(words) {
+				add(parts[i], commands.ShellCode, commands.SQLCode)
+			}
+			words = parts[i+1]
+			parts[0] += " " + words
+		}
+	}
+	for part := range strings.SplitSeq(joints.Replace(parts[0]), "\n") {
+		if command := proseCommand.FindString(part); command != "" && !denied.MatchString(part[:strings.Index(part, command)]) {
+			add(strings.TrimSpace(command), commands.ShellCode)
+		}
+	}
+	if low := strings.ToLower(line); len(p.prose) < maxPlanCode && slices.ContainsFunc(planHints, func(hint string) bool { return strings.Contains(low, hint) }) {
+		p.prose = append(p.prose, parts[0])
+	}
+}
+
+// planHints are texts of which each sentence that planWords match has one.
+var planHints = []string{"force", "drop", "truncat", "wip", "empt", "delet", "publish", "releas", "prod"}
 
 // planned turns a reason, such as "deletes files", into one for what is only planned.
 func planned(why string) string {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/schemas"
@@ -15,6 +16,7 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 	p, err := New(schemas.Permissions{})
 	require.NoError(t, err)
 	const systems, settings, discards, others, secret = "changes other systems", "changes settings", "discards changes", "overwrites work that others may need", "a secret or settings"
+	const throws, everything, untracked = "throws away uncommitted changes", "deletes every file here", "deletes untracked and ignored files"
 	for command, c := range map[string]struct{ has, lacks string }{
 		"kubectl get pods":                     {"uses the network", systems},
 		"kubectl -n web describe pod x":        {"uses the network", systems},
@@ -29,9 +31,38 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 		"git config --unset user.name":         {settings, ""},
 		"git config --global --get user.name":  {settings, ""},
 		"git checkout -b new":                  {"changes the repository", discards},
-		"git checkout -- .":                    {discards, ""},
+		"git checkout -- .":                    {throws, discards},
+		"git checkout .":                       {throws + " (.)", discards},
+		"git checkout -- src/a.ts":             {throws, discards},
+		"git checkout main":                    {discards, throws},
+		"git checkout -f main":                 {throws, others},
+		"git switch --discard-changes main":    {throws, others},
+		"git restore .":                        {throws + " (.)", discards},
+		"git restore --staged a.ts":            {"changes the repository", throws},
+		"git restore --staged --worktree a.ts": {throws, discards},
+		"git stash drop":                       {throws, discards},
+		"git stash clear":                      {throws, discards},
+		"git stash":                            {"changes the repository", throws},
+		"git clean -fdx":                       {untracked, others},
+		"git clean -fdX":                       {"deletes ignored files", "untracked"},
+		"git -C sub clean -f":                  {"deletes untracked files", others},
+		"git clean -n -dx":                     {"", "deletes"},
+		"git add -f build.log":                 {"changes the repository", others},
+		"find . -delete":                       {everything, ""},
+		"find -delete":                         {everything, ""},
+		"find . -type f -delete":               {everything, ""},
+		"find . -delete -name '*.orig'":        {everything, secret},
+		"find . -name x -o -delete":            {everything, ""},
+		"find . -exec rm -rf {} +":             {everything, ""},
+		"find src -delete":                     {"deletes every file below (src)", everything},
+		"find . -name '*.orig' -delete":        {"deletes files (.)", secret},
+		"find . -mtime +30 -delete":            {"deletes files", everything},
+		"set -e; make":                         {"runs the project's code", "shows secrets"},
+		"set":                                  {"shows secrets", ""},
+		"cat src/*.jsonl | sort -o x":          {"", secret},
+		"cat *.pem":                            {secret + " (*.pem)", ""},
 		"git checkout -B old":                  {discards, ""},
-		"git checkout -b new --force":          {discards, others},
+		"git checkout -b new --force":          {throws, others},
 		"git reset --hard origin/main":         {discards, others},
 		"git push --force origin main":         {others, discards},
 		"terraform plan -out p":                {"uses the network", systems},
@@ -62,9 +93,12 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 		require.NoError(t, err)
 		v := p.Check(Call{ToolName: "Bash", ActionType: schemas.ActionCommand, Input: in, Cwd: "/src/app", Project: "/src/app", Home: "/home/ann"})
 		all := strings.Join(v.Reasons, ", ")
-		require.Contains(t, all, c.has, command)
+		for _, target := range v.Targets {
+			all += ", " + target.Does + " (" + target.Name + ")"
+		}
+		assert.Contains(t, all, c.has, command)
 		if c.lacks != "" {
-			require.NotContains(t, all, c.lacks, command)
+			assert.NotContains(t, all, c.lacks, command)
 		}
 	}
 }

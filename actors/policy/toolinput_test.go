@@ -21,7 +21,7 @@ func TestRiskOfToolInputs(t *testing.T) {
 	}{
 		"mcp__postgres__query":      {map[string]any{"sql": "UPDATE orders SET status = 'refunded', refunded_at = now(); -- only order 4711"}, schemas.RiskHigh, "changes every row: UPDATE without WHERE"},
 		"mcp__postgres__run":        {map[string]any{"queries": []string{"SELECT 1", "DELETE FROM orders"}}, schemas.RiskHigh, "deletes every row: DELETE without WHERE"},
-		"mcp__mongo__query":         {map[string]any{"query": "db.orders.drop()"}, schemas.RiskHigh, "drops a database or a collection"},
+		"mcp__mongo__query":         {map[string]any{"query": "db.orders.drop()"}, schemas.RiskHigh, "deletes a whole database or collection"},
 		"sql":                       {map[string]any{"query": "DROP TABLE orders"}, schemas.RiskHigh, "deletes a whole table: DROP"},
 		"mcp__db__read":             {map[string]any{"options": map[string]any{"statement": "TRUNCATE orders"}}, schemas.RiskHigh, "deletes every row: TRUNCATE"},
 		"mcp__pg__update":           {map[string]any{"sql": "UPDATE orders SET a = 1 WHERE id = 4711"}, schemas.RiskMedium, "changes rows of a table"},

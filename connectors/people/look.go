@@ -214,6 +214,7 @@ func (s *size) lookLabel() string {
 	var whys []string
 	for _, l := range s.looks {
 		for _, why := range l.why {
+			why = cut(Line(why), maxObject)
 			if !slices.Contains(whys, why) {
 				whys = append(whys, why)
 			}

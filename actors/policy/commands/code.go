@@ -117,84 +117,12 @@ var containerValues = strings.Fields("a add-host annotation attach blkio-weight 
 	"domainname e entrypoint env env-file expose gpus group-add h health-cmd hostname index ip ipc isolation l label label-file link log-driver log-opt m mac-address memory mount name net network " +
 	"network-alias oom-score-adj p pid pids-limit platform publish pull restart runtime security-opt shm-size stop-signal stop-timeout storage-opt sysctl tmpfs u ulimit user userns uts v volume volume-driver volumes-from w workdir")
 
-// codeHarms are words of programs by which nod finds harms in code that it does not parse.
-var codeHarms = []struct {
-	harm Harm
-	expr lazyregexp.Regexp
-}{
-	{Harm{schemas.RiskHigh, "runs code that deletes files"}, lazyregexp.New(`\brmtree\b|\bos\.(?:remove|unlink|rmdir|removedirs|RemoveAll|Remove)\b|\.unlink\s*\(|\bunlink(?:Sync)?\s*[\s("'$]|\b(?:fs|fsp|fsPromises|promises)\.(?:rm|rmdir|remove|emptyDir)(?:Sync)?\b|\brm(?:dir)?Sync\b|\brimraf\b|` +
-		`\bFileUtils\.(?:rm|remove)\w*|\b(?:File|Dir|Pathname)\.(?:delete|unlink|rmdir)\b|\bsend2trash\b|\bRemove-Item\b|\bDeno\.remove|\bfile\.remove\s*\(|\bos\.truncate\b`)},
-	{Harm{schemas.RiskHigh, "runs code that starts programs"}, lazyregexp.New(`\bos\.(?:system|popen|exec[lv]\w*|spawn\w*|execute|startfile)\b|\bsubprocess\b|\bpty\.spawn|\bchild_process\b|\b(?:exec|spawn)(?:File)?Sync\s*\(|\bDeno\.Command|\bBun\.(?:spawn|\$)|\bKernel\.|` +
-		`\b(?:system|shell_exec|passthru|proc_open|popen|spawn)\s*[("']|%x[({\[]|\bOpen3\b|\bdo shell script\b|\bInvoke-Expression\b|\bStart-Process\b`)},
-	{Harm{schemas.RiskHigh, "runs code that it builds or decodes"}, lazyregexp.New(`\beval\s*\(|\bexec\s*\(|\bnew\s+Function\s*\(|\bb64decode\b|\batob\s*\(|["']base64["']|\bdecode64\b|\bbase64_decode\b|\bfromhex\b|\bmarshal\.loads|\bpickle\.loads?|__import__|\bunpack\w*\s*\(\s*["']m`)},
-	{Harm{schemas.RiskMedium, "runs code that uses the network"}, lazyregexp.New(`\burllib\b|\brequests\.\w+\s*\(|\bhttpx\b|\baiohttp\b|\bhttp\.client\b|\bfetch\s*\(|\baxios\b|\bXMLHttpRequest\b|\bWebSocket\b|["'](?:node:)?(?:https?|net|dgram|tls)["']|\bsocket\.\w+\s*\(|\bNet::HTTP\b|\bopen-uri\b|\bLWP\b|\bIO::Socket|` +
-		`\b(?:file_get_contents|fopen)\s*\(\s*["']https?:|\bcurl_(?:init|exec)|\bInvoke-(?:WebRequest|RestMethod)\b|\bsmtplib\b|\bparamiko\b|\bboto3\b|\bftplib\b`)},
-	{Harm{schemas.RiskMedium, "runs code that writes files"}, lazyregexp.New(`\bopen\s*\([^()]*(?:\([^()]*\)[^()]*)*,\s*(?:mode\s*=\s*)?["'][rbt]*[wax+][bt+]*["']|\bwrite_(?:text|bytes)\s*\(|\bwrite(?:Text)?File(?:Sync)?\b|\bappendFile|\bcreateWriteStream|\bshutil\.(?:move|copy\w*)|` +
-		`\bos\.(?:rename|replace)\b|\bFile\.write|\bfile_put_contents|\bIO\.write|\brename(?:Sync)?\s*\(|\bcopyFile|\bBun\.write|\bSet-Content\b|\bOut-File\b`)},
-}
-
-// mongoHarms are words of MongoDB's shell.
-var mongoHarms = []struct {
-	harm Harm
-	expr lazyregexp.Regexp
-}{
-	{Harm{schemas.RiskHigh, "drops a database or a collection"}, lazyregexp.New(`\.drop(?:Database|Collection)?\s*\(|\bdropDatabase\b`)},
-	{Harm{schemas.RiskHigh, "deletes documents of a database"}, lazyregexp.New(`\.(?:deleteMany|deleteOne|remove|findOneAndDelete|bulkWrite)\s*\(`)},
-	{Harm{schemas.RiskMedium, "changes documents of a database"}, lazyregexp.New(`\.(?:update|updateMany|updateOne|replaceOne|insertMany|insertOne|renameCollection)\s*\(`)},
-}
-
-// CodeFindings returns the harms that nod finds in code by its words. For shell code it returns nil.
-func CodeFindings(lang Language, text string) (all []Finding) {
-	text = text[:min(len(text), maxCode)]
-	switch lang {
-	case SQLCode:
-		return SQLFindings(text)
-	case ProgramCode:
-		for i := range codeHarms {
-			if codeHarms[i].expr.MatchString(text) {
-				all = append(all, Finding{Harm: codeHarms[i].harm})
-			}
-		}
-	case MongoCode:
-		for i := range mongoHarms {
-			if mongoHarms[i].expr.MatchString(text) {
-				all = append(all, Finding{Harm: mongoHarms[i].harm})
-			}
-		}
+// MayBeCode reports whether a word is long enough to be code in a language.
+func MayBeCode(lang Language, w string) bool {
+	if lang == SQLCode {
+		return strings.ContainsAny(w, " \n\t.\\")
 	}
-	return all
-}
-
-// Scripts of sed and awk, and subscripts of variables, that run commands.
-var (
-	sedRuns       = lazyregexp.New(`(?m)[/|#,][gpIiMm0-9]*e[gpIiMm0-9]*\s*(?:;|\}|$)|^\s*(?:\d+|\$|/[^/]*/)?(?:,(?:\d+|\$|/[^/]*/))?\s*e(?:\s|$)`)
-	awkRuns       = lazyregexp.New(`\bsystem\s*\(|\|\s*getline\b|\bprintf?\b[^;}\n]*\|\s*["A-Za-z]`)
-	awkWrites     = lazyregexp.New(`\bprintf?\b[^;}\n]*>\s*["A-Za-z(]`)
-	subscriptRuns = lazyregexp.New("[A-Za-z_]\\w*\\[[^\\]]*(?:\\$\\(|`)")
-)
-
-// harmsInScripts returns the harms of scripts in the words of sed and awk, and of subscripts that a shell's
-// builtin evaluates.
-func harmsInScripts(name string, args []string) []Harm {
-	has := func(expr lazyregexp.Regexp) bool { return slices.ContainsFunc(args, expr.MatchString) }
-	switch name {
-	case "sed", "gsed":
-		if has(sedRuns) {
-			return []Harm{runsInlineCode}
-		}
-	case "awk", "gawk", "mawk", "nawk":
-		switch {
-		case has(awkRuns):
-			return []Harm{runsInlineCode}
-		case has(awkWrites):
-			return []Harm{writesFiles}
-		}
-	case "test", "[", "printf", "read", "let", "unset", "export", "declare", "typeset", "local", "wait":
-		if has(subscriptRuns) {
-			return []Harm{runsInlineCode}
-		}
-	}
-	return nil
+	return len(w) > 4 && strings.ContainsAny(w, "( \n`;")
 }
 
 // quotedText matches a text in quotes, and quotedList several of them in brackets.
@@ -205,8 +133,8 @@ var (
 
 // LinesIn returns the texts in code of a program that may be command lines which the code starts.
 func LinesIn(code string) (lines []string) {
-	code = code[:min(len(code), maxCode)]
-	if !codeHarms[1].expr.MatchString(code) && !strings.Contains(code, "`") {
+	code = code[:min(len(code), maxLines)]
+	if !startsPrograms(code) {
 		return nil
 	}
 	for _, m := range quotedText.FindAllStringSubmatch(code, maxTexts) {
@@ -226,7 +154,11 @@ func LinesIn(code string) (lines []string) {
 	return lines
 }
 
-const maxTexts = 50
+// The number of texts in code, and the length of the code, in which nod looks for command lines.
+const (
+	maxTexts = 50
+	maxLines = 8 << 10
+)
 
 // mayHarm reports whether words begin with the name of a command that may do harm.
 func mayHarm(words []string) bool {

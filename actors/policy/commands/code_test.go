@@ -94,6 +94,7 @@ func TestCodeFindings(t *testing.T) {
 		"require('fs').writeFileSync('x','y')":                              {writes},
 		"import json;d=json.load(open('package.json'));print(d['version'])": nil,
 		"console.log(require('./package.json').version)":                    nil,
+		"m = /a(b)/.exec(s); import re; re.compile('x')":                    nil,
 		"print(open('a.txt', 'r').read())":                                  nil,
 	} {
 		var got []string
@@ -103,7 +104,7 @@ func TestCodeFindings(t *testing.T) {
 		assert.Equal(t, want, got, code)
 	}
 	assert.Equal(t, "h deletes documents of a database", describe(commands.CodeFindings(commands.MongoCode, "db.users.deleteMany({})")))
-	assert.Equal(t, "h drops a database or a collection", describe(commands.CodeFindings(commands.MongoCode, "db.dropDatabase()")))
+	assert.Equal(t, "h deletes a whole database or collection", describe(commands.CodeFindings(commands.MongoCode, "db.dropDatabase()")))
 	assert.Equal(t, commands.ProgramCode, commands.LanguageOf("/usr/bin/python3.11"))
 	assert.Equal(t, schemas.RiskHigh, commands.SQLFindings("drop table x")[0].Risk)
 }

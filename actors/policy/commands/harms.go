@@ -151,16 +151,27 @@ func harms(argv []string) []Harm {
 		out = append(out, overwritesOthers)
 	case name == "git" && slices.ContainsFunc(argv, func(a string) bool { return a == "--force" || a == "-f" || a == "--force-with-lease" || a == "--hard" }):
 		worse := overwritesOthers
-		if len(argv) > 1 && (argv[1] == "reset" || argv[1] == "checkout" || argv[1] == "switch") {
+		switch {
+		case len(argv) < 2:
+		case argv[1] == "clean" || argv[1] == "add" || slices.Contains(out, throwsAway):
+			worse = Harm{}
+		case argv[1] == "reset":
 			worse = discardsChanges
+		case argv[1] == "checkout", argv[1] == "switch":
+			worse = throwsAway
 		}
-		if !slices.Contains(out, worse) {
+		if worse != (Harm{}) && !slices.Contains(out, worse) {
 			out = append(out, worse)
 		}
-	case name == "find" && slices.Contains(argv, "-delete"):
-		out = append(out, Harm{schemas.RiskHigh, "deletes files"})
+	case name == "find":
+		if h, ok := harmOfFind(argv[1:]); ok {
+			out = append(out, h)
+		}
 	case name == "sed" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, "-i") || strings.HasPrefix(a, "--in-place") }):
 		out = append(out, writesFiles)
+	}
+	if h, ok := harmOfDownload(name, argv[1:]); ok {
+		out = append([]Harm{h}, slices.DeleteFunc(out, func(h Harm) bool { return h == runsProject || h == installs && runsPackage(name, argv[1:]) != "" })...)
 	}
 	return append(out, harmsInScripts(name, argv[1:])...)
 }
@@ -290,10 +301,10 @@ func deletesData(w string) bool { return deletionVerb.MatchString(w) }
 // every other use, ok is false.
 func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	switch {
-	case name == "git" && len(args) > 1 && args[0] == "config":
-		return Harm{}, slices.Contains([]string{"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l"}, args[1])
-	case name == "git" && len(args) > 2 && args[0] == "checkout":
-		return changesRepository, args[1] == "-b"
+	case name == "git":
+		return harmOfGit(args)
+	case name == "set": // without words, set shows all variables
+		return Harm{}, len(args) > 0 && plainOptions.MatchString(strings.Join(args, " "))
 	case name == "kubectl":
 		return harmOfKubectl(args)
 	case name == "terraform", name == "tofu":
@@ -305,6 +316,9 @@ func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	}
 	return Harm{}, false
 }
+
+// plainOptions matches options of the shell that decide when a script stops or what it prints.
+var plainOptions = lazyregexp.New(`^[-+][abefmnuvxo]+(?: (?:pipefail|errexit|nounset|xtrace|allexport|noglob|noclobber|[-+][abefmnuvxo]+))*$`)
 
 // harmOfKubectl returns the harm of a kubectl subcommand that only reads. For every other subcommand, and for
 // words that name secrets, ok is false.
@@ -352,7 +366,7 @@ func Boundable(argv []string) bool {
 		return false
 	}
 	for _, h := range Harms(argv) {
-		if h.Risk == schemas.RiskHigh || h == deletes || h == usesNetwork || h == installs || h == stopsProcesses {
+		if h.Risk == schemas.RiskHigh || strings.HasPrefix(h.Why, downloadedCode) || h == deletes || h == usesNetwork || h == installs || h == stopsProcesses {
 			return false
 		}
 	}

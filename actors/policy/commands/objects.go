@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
@@ -27,13 +28,8 @@ func Objects(argv []string, h Harm) (files, names []string) {
 	case "rm", "rmdir", "unlink", "trash", "shred", "srm", "truncate", "mkdir", "touch", "tee", "unzip":
 		return operands(args, valueFlags[name]...), nil
 	case "git":
-		switch {
-		case len(args) > 0 && args[0] == "rm":
-			return operands(args[1:]), nil
-		case len(args) > 0 && args[0] == "clean":
-			if files = operands(args[1:], "e", "exclude"); len(files) == 0 {
-				files = []string{"."}
-			}
+		if plain := withoutGlobals(argv); len(plain) > 1 {
+			return pathsOfGit(plain[1:]), nil
 		}
 	case "cp", "mv", "ln", "install", "rsync":
 		if all := operands(args, valueFlags[name]...); len(all) > 1 && !slices.ContainsFunc(args, func(a string) bool { return a == "-t" || strings.HasPrefix(a, "--target-directory") }) {
@@ -247,17 +243,38 @@ var buildOutputs = []string{
 	"cmake-build-release", "DerivedData",
 }
 
-// IsBuildOutput reports whether a directory with this name usually holds only files that a build can
-// make again.
-func IsBuildOutput(name string) bool { return slices.Contains(buildOutputs, name) }
+// IsBuildOutput reports whether a path in a project leads to a directory, or into one, that usually holds only
+// files that a build can make again. A pattern must begin below such a directory.
+func IsBuildOutput(rel string) bool {
+	for seg := range strings.SplitSeq(strings.Trim(rel, "/"), "/") {
+		if pathname.IsGlob(seg) {
+			return false
+		}
+		if slices.Contains(buildOutputs, seg) {
+			return true
+		}
+	}
+	return false
+}
 
 // IsDeletion reports whether the harm is a deletion of named files.
 func (h Harm) IsDeletion() bool {
-	return h == deletes || h == deletesUnasked || h == deletesDirectories
+	return slices.Contains([]Harm{deletes, deletesUnasked, deletesDirectories, deletesFound, deletesAllBelow}, h)
 }
 
 // IsInlineCode reports whether the harm is code among the words of a command.
 func (h Harm) IsInlineCode() bool { return h == runsInlineCode }
+
+// GeneralRank returns 1 for a reason that only says that code runs, and 0 for any other reason.
+func GeneralRank(why string) int {
+	if why == runsInlineCode.Why || why == runsInput.Why || why == runsProgram.Why {
+		return 1
+	}
+	return 0
+}
+
+// IsScript reports whether the harm is a script that the command runs.
+func (h Harm) IsScript() bool { return h == runsScript }
 
 // Downloads reports whether a command uses the network and may thus fetch code.
 func Downloads(argv []string) bool { return slices.Contains(Harms(argv), usesNetwork) }
@@ -268,6 +285,9 @@ type Input struct {
 	Computed   bool // a word is the output of another command
 	Downloaded bool // another command of the line uses the network
 }
+
+// DownloadedScript describes code that a line downloads and runs at once.
+const DownloadedScript = "the downloaded script"
 
 // Unseen describes code that the command runs and that its words do not contain, such as "the script
 // deploy.sh". If there is no such code, Unseen returns "". The code of the project's own build or
@@ -280,9 +300,9 @@ func Unseen(argv []string, in Input) string {
 	switch {
 	case inline && !in.Computed:
 		return ""
-	case known.RunsInput() && (inline || slices.Contains(harms, runsInput) || in.Piped && len(all) == 0):
+	case known.RunsInput() && (inline || slices.Contains(harms, runsInput) || in.Piped && len(all) == 0), known.RunsInput() && in.Computed && in.Downloaded && len(all) > 0 && all[0] == "":
 		if in.Downloaded {
-			return "the downloaded script"
+			return DownloadedScript
 		}
 		return "the input that runs as code"
 	case known.RunsInput() && (known.Interprets || known.inline != "") && len(all) > 0, (name == "." || name == "source") && len(all) > 0:

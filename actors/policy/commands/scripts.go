@@ -187,3 +187,17 @@ func (a *Args) excludes(file string) bool {
 	}
 	return typed && !included || filtered && !passes
 }
+
+// Scripts returns the words of a command that are search patterns or scripts, such as the pattern of grep. It
+// returns nil if nod does not know all flags.
+func Scripts(argv []string) []string {
+	c := Entry(ProgramName(argv[0]))
+	if !c.Loose {
+		return nil
+	}
+	a, why := c.parse("", word.Literals(argv[1:]))
+	if why != "" {
+		return nil
+	}
+	return a.scripts()
+}

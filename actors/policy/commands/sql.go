@@ -24,6 +24,7 @@ var (
 	deletesRows      = Harm{schemas.RiskMedium, "deletes rows of a table"}
 	changesData      = Harm{schemas.RiskMedium, "adds or replaces data in a database"}
 	changesStructure = Harm{schemas.RiskMedium, "changes the structure of a database"}
+	tooMuchCode      = Harm{schemas.RiskHigh, "holds more code than nod can judge"}
 )
 
 // dropped are the objects of a database whose DROP loses data.
@@ -32,7 +33,9 @@ var dropped = strings.Fields("database schema table column keyspace collection p
 // SQLFindings returns the harms of the statements in a text of SQL. It looks only for the words of the
 // statements, outside strings and comments. Databases disagree about both, so it reads the text in two ways.
 func SQLFindings(text string) (all []Finding) {
-	text = text[:min(len(text), maxCode)]
+	if len(text) > maxCode {
+		text, all = text[:maxCode], []Finding{{Harm: tooMuchCode}}
+	}
 	for _, mysql := range []bool{false, true} {
 		for _, statement := range splitStatements(sqlTokens(text, mysql)) {
 			for _, f := range statement.findings() {
@@ -48,34 +51,73 @@ func SQLFindings(text string) (all []Finding) {
 	})
 }
 
-// maxCode is the length, in bytes, up to which nod looks for harms in code.
-const maxCode = 64 << 10
-
-// sqlToken matches a comment, a string, a name, or another character. The names in quotes of a statement
-// count as names.
-var (
-	sqlToken      = lazyregexp.New(`(?s)--[^\n]*|/\*.*?(?:\*/|$)|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|[A-Za-z_][\w$]*|\d[\w.]*|\S`)
-	sqlTokenMySQL = lazyregexp.New("(?s)--[ \\t\\n][^\\n]*|#[^\\n]*|/\\*[^!].*?(?:\\*/|$)|/\\*!\\d*|\\*/|'(?:[^'\\\\]|\\\\.|'')*(?:'|$)|\"(?:[^\"\\\\]|\\\\.|\"\")*(?:\"|$)|`[^`]*(?:`|$)|[A-Za-z_][\\w$]*|\\d[\\w.]*|\\S")
+// The limits, in bytes, tokens and statements, up to which nod looks for harms in code.
+const (
+	maxCode   = 32 << 10
+	maxClause = 1000
+	maxVerbs  = 40
 )
 
 // sqlTokens returns the words and characters of SQL in lower case, without comments. Each string is "'".
 func sqlTokens(text string, mysql bool) (tokens []string) {
-	expr := sqlToken
-	if mysql {
-		expr = sqlTokenMySQL
-	}
-	for _, t := range expr.FindAllString(text, -1) {
+	for i := 0; i < len(text); {
+		c, rest := text[i], text[i:]
+		end := i + 1
 		switch {
-		case strings.HasPrefix(t, "--"), strings.HasPrefix(t, "/*"), t == "*/", mysql && t[0] == '#':
-		case t[0] == '\'', mysql && t[0] == '"':
+		case c <= ' ':
+		case strings.HasPrefix(rest, "--") && (!mysql || len(rest) == 2 || rest[2] <= ' '), mysql && c == '#':
+			end = i + lineEnd(rest)
+		case mysql && (strings.HasPrefix(rest, "/*!") || strings.HasPrefix(rest, "*/")): // MySQL runs such a comment
+			end = i + 2 + len(rest[2:]) - len(strings.TrimLeft(rest[2:], "!0123456789"))
+		case strings.HasPrefix(rest, "/*"):
+			end = len(text)
+			if at := strings.Index(rest[2:], "*/"); at >= 0 {
+				end = i + 2 + at + 2
+			}
+		case c == '\'' || mysql && c == '"':
+			end = i + quotedEnd(rest, mysql)
 			tokens = append(tokens, "'")
-		case t[0] == '"', t[0] == '`':
-			tokens = append(tokens, strings.ToLower(strings.Trim(t, "\"`")))
+		case c == '"' || c == '`':
+			end = i + quotedEnd(rest, false)
+			tokens = append(tokens, strings.ToLower(strings.Trim(text[i:end], "\"`")))
+		case isNameByte(c):
+			for end < len(text) && isNameByte(text[end]) {
+				end++
+			}
+			tokens = append(tokens, strings.ToLower(text[i:end]))
 		default:
-			tokens = append(tokens, strings.ToLower(t))
+			tokens = append(tokens, text[i:end])
 		}
+		i = end
 	}
 	return tokens
+}
+
+func isNameByte(c byte) bool {
+	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+}
+
+func lineEnd(text string) int {
+	if at := strings.IndexByte(text, '\n'); at >= 0 {
+		return at
+	}
+	return len(text)
+}
+
+// quotedEnd returns the length of the quoted text at the beginning of a text. A doubled quote does not end it,
+// and with escapes, neither does a quote after a backslash.
+func quotedEnd(text string, escapes bool) int {
+	for i := 1; i < len(text); i++ {
+		switch {
+		case escapes && text[i] == '\\':
+			i++
+		case text[i] == text[0] && i+1 < len(text) && text[i+1] == text[0]:
+			i++
+		case text[i] == text[0]:
+			return i + 1
+		}
+	}
+	return len(text)
 }
 
 type sqlStatement []string
@@ -93,62 +135,85 @@ func splitStatements(tokens []string) (all []sqlStatement) {
 
 // findings returns the harms of one statement, also of those within it, as in WITH x AS (DELETE …).
 func (s sqlStatement) findings() (all []Finding) {
-	add := func(h Harm, at int) { all = append(all, Finding{h, s.name(at)}) }
+	verbs := 0
 	for i, t := range s {
-		before, next := s.at(i-1), s.skip(i+1, "only", "low_priority", "quick", "ignore", "or", "rollback", "abort", "fail", "replace")
-		kind := s.skip(i+1, "foreign", "external", "temporary", "temp", "unlogged", "or", "replace", "materialized", "unique", "global", "local")
-		if serverAccess.MatchString(t) || t == "program" && (before == "to" || before == "from") || (t == "outfile" || t == "dumpfile") && before == "into" || before == `\` && (t == "!" || t == "copy") || before == "." && (t == "shell" || t == "system") {
-			add(leavesDatabase, len(s))
+		if serverAccess[t] || s.leaves(i) {
+			all = append(all, Finding{Harm: leavesDatabase})
 		}
-		if slices.Contains(noVerbAfter, before) {
+		if !slices.Contains(sqlVerbs, t) || slices.Contains(noVerbAfter, s.at(i-1)) {
 			continue
 		}
-		switch t {
-		case "update":
-			if set := s.clause(next, "set"); set > next && s.clause(set, "=") > 0 {
-				add(s.worse(next, changesAllRows, changesRows), next)
-			}
-		case "delete":
-			from := s.clause(next, "from")
-			if from == next || from > next && s.clause(next, "where")+s.clause(next, "join")+s.clause(next, "using") > 0 {
-				from = s.skip(from+1, "only")
-				add(s.worse(from, deletesAllRows, deletesRows), from)
-			}
-		case "truncate":
-			name := s.skip(i+1, "table", "only")
-			if s.at(i+1) == "table" || s.name(name) != "" && slices.Contains([]string{"", ",", "cascade", "restrict", "restart", "continue"}, s.at(s.afterName(name))) {
-				add(emptiesTable, name)
-			}
-		case "drop":
-			switch what := s.at(kind); {
-			case slices.Contains(dropped, what):
-				add(Harm{schemas.RiskHigh, "deletes a whole " + what + ": DROP"}, s.skip(kind+1, "if", "exists", "concurrently", "by"))
-			case slices.Contains(accounts, what):
-				add(changesRights, len(s))
-			case slices.Contains(structures, what):
-				add(changesStructure, len(s))
-			}
-		case "alter", "create", "rename", "reindex":
-			if slices.Contains(accounts, s.at(kind)) {
-				add(changesRights, len(s))
-			} else if slices.Contains(structures, s.at(kind)) || slices.Contains(dropped, s.at(kind)) {
-				add(changesStructure, len(s))
-			}
-		case "grant", "revoke":
-			if i == 0 && s.clause(i, "to")+s.clause(i, "from") > 0 {
-				add(changesRights, len(s))
-			}
-		case "insert", "replace", "merge":
-			if into := s.skip(i+1, "or", "ignore", "replace"); s.at(into) == "into" || s.at(into) == "overwrite" {
-				add(changesData, into+1)
-			}
-		case "copy", "load":
-			if i == 0 && (t == "load" && s.at(1) == "data" || t == "copy" && s.clause(1, "from") > 0) {
-				add(changesData, 1)
-			}
+		if verbs++; verbs > maxVerbs {
+			return append(all, Finding{Harm: tooMuchCode})
+		}
+		h, at := s.changeOfRows(i)
+		if h == (Harm{}) {
+			h, at = s.changeOfStructure(i)
+		}
+		if h != (Harm{}) {
+			all = append(all, Finding{h, s.name(at)})
 		}
 	}
 	return all
+}
+
+// changeOfRows returns the harm of a verb at the index i that changes rows, and the index of the table's name.
+func (s sqlStatement) changeOfRows(i int) (h Harm, at int) {
+	next := s.skip(i+1, "only", "low_priority", "quick", "ignore", "or", "rollback", "abort", "fail", "replace")
+	switch s[i] {
+	case "update":
+		if set := s.clause(next, "set"); set > next && s.clause(set, "=") > 0 {
+			return s.worse(next, changesAllRows, changesRows), next
+		}
+	case "delete":
+		from := s.clause(next, "from")
+		if from == next || from > next && s.clause(next, "where")+s.clause(next, "join")+s.clause(next, "using") > 0 {
+			from = s.skip(from+1, "only")
+			return s.worse(from, deletesAllRows, deletesRows), from
+		}
+	case "truncate":
+		name := s.skip(i+1, "table", "only")
+		if s.at(i+1) == "table" || s.name(name) != "" && slices.Contains([]string{"", ",", "cascade", "restrict", "restart", "continue"}, s.at(s.afterName(name))) {
+			return emptiesTable, name
+		}
+	case "insert", "replace", "merge":
+		if into := s.skip(i+1, "or", "ignore", "replace"); s.at(into) == "into" || s.at(into) == "overwrite" {
+			return changesData, into + 1
+		}
+	case "copy", "load":
+		if i == 0 && (s[i] == "load" && s.at(1) == "data" || s[i] == "copy" && s.clause(1, "from") > 0) {
+			return changesData, 1
+		}
+	}
+	return Harm{}, 0
+}
+
+// changeOfStructure returns the harm of a verb at the index i that changes more than rows, and the index of the
+// name of what it changes.
+func (s sqlStatement) changeOfStructure(i int) (h Harm, at int) {
+	kind := s.skip(i+1, "foreign", "external", "temporary", "temp", "unlogged", "or", "replace", "materialized", "unique", "global", "local")
+	what := s.at(kind)
+	switch s[i] {
+	case "drop":
+		if slices.Contains(dropped, what) {
+			return Harm{schemas.RiskHigh, "deletes a whole " + what + ": DROP"}, s.skip(kind+1, "if", "exists", "concurrently", "by")
+		}
+	case "alter", "create", "rename", "reindex":
+	case "grant", "revoke":
+		if i == 0 && s.clause(i, "to")+s.clause(i, "from") > 0 {
+			return changesRights, len(s)
+		}
+		return Harm{}, 0
+	default:
+		return Harm{}, 0
+	}
+	switch {
+	case slices.Contains(accounts, what):
+		return changesRights, len(s)
+	case slices.Contains(structures, what), slices.Contains(dropped, what):
+		return changesStructure, len(s)
+	}
+	return Harm{}, 0
 }
 
 // noVerbAfter are words after which the name of a statement is not a statement.
@@ -159,8 +224,37 @@ var (
 	structures = strings.Fields("index view function procedure trigger type extension sequence constraint domain rule publication subscription server event")
 )
 
-// serverAccess matches functions of databases that run programs or use files of the server.
-var serverAccess = lazyregexp.New(`^(?:xp_cmdshell|sp_oacreate|load_file|pg_read_file|pg_read_binary_file|pg_ls_dir|lo_import|lo_export|load_extension|writefile|readfile|dblink|dblink_exec|sys_exec|sys_eval)$`)
+// sqlVerbs are the words that begin the statements in which nod looks for harms.
+var sqlVerbs = strings.Fields("update delete truncate drop alter create rename reindex grant revoke insert replace merge copy load")
+
+// serverAccess are functions of databases that run programs or use files of the server.
+var serverAccess = setOf("xp_cmdshell sp_oacreate load_file pg_read_file pg_read_binary_file pg_ls_dir lo_import lo_export load_extension writefile readfile dblink dblink_exec sys_exec sys_eval")
+
+func setOf(names string) map[string]bool {
+	out := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		out[name] = true
+	}
+	return out
+}
+
+// leaves reports whether the word at the index i makes the database's server or its client run a program or
+// use a file.
+func (s sqlStatement) leaves(i int) bool {
+	before := s.at(i - 1)
+	switch s[i] {
+	default:
+		return false
+	case "program":
+		return before == "to" || before == "from"
+	case "outfile", "dumpfile":
+		return before == "into"
+	case "shell", "system":
+		return before == "." && i == 1
+	case "!", "copy":
+		return before == `\`
+	}
+}
 
 func (s sqlStatement) at(i int) string {
 	if i < 0 || i >= len(s) {
@@ -180,7 +274,7 @@ func (s sqlStatement) skip(i int, words ...string) int {
 // returns 0.
 func (s sqlStatement) clause(i int, keyword string) int {
 	depth := 0
-	for ; i < len(s) && depth >= 0; i++ {
+	for last := min(len(s), i+maxClause); i < last && depth >= 0; i++ {
 		switch s[i] {
 		case "(":
 			depth++
@@ -202,7 +296,7 @@ func (s sqlStatement) worse(i int, all, some Harm) Harm {
 	if where == 0 {
 		return all
 	}
-	rest := strings.Join(s[where+1:], " ")
+	rest := strings.Join(s[where+1:min(len(s), where+200)], " ")
 	if alwaysTrue.MatchString(rest) {
 		return all
 	}

@@ -228,7 +228,7 @@ func harmful() map[string]*Command {
 		"docker push": {Harm: publishes}, "docker image push": {Harm: publishes}, "docker compose push": {Harm: publishes}, "docker manifest push": {Harm: publishes}, "podman push": {Harm: publishes}, "gh release": {Harm: publishes}, "gh pr merge": {Harm: publishes}, "pnpm publish": {Harm: publishes},
 		"yarn publish": {Harm: publishes}, "gem push": {Harm: publishes},
 		"git reset": {Harm: discardsChanges}, "git clean": {Harm: discardsChanges}, "git restore": {Harm: discardsChanges},
-		"git checkout": {Harm: discardsChanges}, "git stash drop": {Harm: discardsChanges}, "git stash clear": {Harm: discardsChanges},
+		"git checkout": {Harm: discardsChanges}, "git stash drop": {Harm: throwsAwayStashed}, "git stash clear": {Harm: throwsAwayStashed},
 		"git update-ref": {Harm: discardsChanges}, "git filter-branch": {Harm: discardsChanges}, "git rebase": {Harm: discardsChanges},
 		"git merge": {Harm: changesRepository}, "git stash": {Harm: changesRepository}, "git switch": {Harm: changesRepository},
 		"git config": {Harm: changesSettings}, "defaults": {Harm: changesSettings}, "sysctl": {Harm: changesSettings}, "crontab": {Harm: changesSettings},

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/nodbus/nod/actors/policy/weburl"
 	"github.com/nodbus/nod/internal/lazyregexp"
@@ -14,12 +15,16 @@ var urlIn = lazyregexp.New("(?i)[a-z][a-z0-9+.-]*://[^\\s\"'`<>|]+")
 // only prints or searches text has none. partial reports whether only the shell knows a part of a word.
 func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) {
 	name := ProgramName(argv[0])
-	if Reader(name) != nil || name == "git" && !gitConnects(argv) {
+	client := name == "curl" || name == "wget"
+	if !client && !slices.ContainsFunc(argv[1:], hasScheme) || Reader(name) != nil || name == "git" && !gitConnects(argv) {
 		return nil
 	}
 	for _, w := range argv[1:] {
-		urls := urlIn.FindAllString(w, maxURLs)
-		if len(urls) == 0 && (name == "curl" || name == "wget") && bareURL.MatchString(w) {
+		var urls []string
+		switch {
+		case hasScheme(w):
+			urls = urlIn.FindAllString(w, maxURLs)
+		case client && bareURL.MatchString(w):
 			urls = []string{"http://" + w}
 		}
 		for _, u := range urls {
@@ -32,6 +37,8 @@ func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) 
 	}
 	return all
 }
+
+func hasScheme(w string) bool { return strings.Contains(w, "://") }
 
 // maxURLs is the number of URLs in one word that nod checks.
 const maxURLs = 20

@@ -22,6 +22,7 @@ func (f *Facts) addCode(lang commands.Language, text string, depth int) {
 	}
 	f.codeTexts = append(f.codeTexts, text)
 	if lang == commands.ShellCode {
+		f.ranInput = true
 		if file := parse(text); file != nil {
 			f.walk(file, text, depth+1)
 		} else if ownCommandText.MatchString(text) {
@@ -45,7 +46,9 @@ func (f *Facts) addInlineCode(argv []string, depth int) {
 	lang := commands.LanguageOf(argv[0])
 	if lang != commands.NoCode && lang != commands.ShellCode {
 		for _, w := range argv[1:] {
-			f.addCode(lang, w, depth)
+			if commands.MayBeCode(lang, w) {
+				f.addCode(lang, w, depth)
+			}
 		}
 		for _, other := range f.others {
 			for k := 1; len(other) >= len(argv) && k < len(argv); k++ {
@@ -65,27 +68,35 @@ func (f *Facts) addInlineCode(argv []string, depth int) {
 	f.host = outer
 }
 
-// addInput judges the here-documents of a statement as code, if its commands run their input.
-func (f *Facts) addInput(s *syntax.Stmt, src string, depth int) {
-	if s.Cmd == nil {
-		return
-	}
-	if text := hereText(s, src); text != "" {
-		f.feedCode(s.Cmd, text, src, depth)
-	}
+// codeInput is a text that a command reads as code.
+type codeInput struct {
+	lang commands.Language
+	text string
 }
 
-// feedCode judges a text that the commands in a node may run as code.
-func (f *Facts) feedCode(to syntax.Node, text, src string, depth int) {
+// inputsOf returns the here-documents of a statement whose commands run their input as code.
+func inputsOf(s *syntax.Stmt, src string) []codeInput {
+	if s.Cmd == nil {
+		return nil
+	}
+	return codeFor(s.Cmd, hereText(s, src), src)
+}
+
+// codeFor returns a text as the code of each command in a node that runs its input.
+func codeFor(to syntax.Node, text, src string) (all []codeInput) {
+	if text == "" {
+		return nil
+	}
 	for _, call := range allCalls(to) {
 		argv := make([]string, len(call.Args))
 		for i, a := range call.Args {
 			argv[i], _ = word.Known(a, src)
 		}
 		if len(argv) > 0 {
-			f.addCode(commands.InputLanguage(argv), text, depth)
+			all = append(all, codeInput{commands.InputLanguage(argv), text})
 		}
 	}
+	return all
 }
 
 // hereText returns the text of a statement's here-documents and here-strings.

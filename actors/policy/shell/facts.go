@@ -11,6 +11,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/actors/policy/weburl"
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
@@ -46,6 +47,10 @@ type Facts struct {
 	looseNext  bool               // loose for the next command
 	code       []commands.Finding // the harms of code in other languages
 	codeTexts  []string           // texts that run as code
+	ranInput   bool               // a shell of the line reads command lines that the line holds
+	tooMany    bool               // the line has more commands than Commands
+	cut        bool               // the line is so long that Facts has only its beginning
+	faults     [][]weburl.Fault   // by index in Commands: what speaks against its URLs; nil until they are needed
 }
 
 // movingVariable matches the names of variables that may lead a program to another place than its words
@@ -68,6 +73,7 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 	if len(line.Dirs) > 0 {
 		loc = &line.Location // this location includes the directories to which the line changes
 	}
+	whole := src
 	src = src[:min(len(src), maxCommand)]
 	f := &Facts{Location: loc, secrets: r.Secrets}
 	if line.simple {
@@ -76,12 +82,18 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 		return f
 	}
 	if file == nil {
-		src = src[:min(len(src), maxText)]
+		src, f.cut = src[:min(len(src), maxText)], len(whole) > maxText
 		if ownCommandText.MatchString(src) {
 			f.Forbidden = OwnCommandDenied
 		}
 		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
 			f.addWords([]string{w})
+		}
+		if long := parseLong(whole); long != nil {
+			f.cut = false
+			f.walk(long, whole, 0)
+			f.ownWrites(true)
+			return f
 		}
 		for line := range strings.FieldsFuncSeq(src, func(r rune) bool { return strings.ContainsRune("\n;|&()`{}", r) }) {
 			if argv := strings.Fields(line); len(argv) > 0 {
@@ -94,6 +106,37 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 	f.walk(file, src, 0)
 	f.ownWrites(false)
 	return f
+}
+
+// maxLong is the length, in bytes, up to which Facts parses a line that is too long to allow. Such a line may be
+// a here-document, whose end people may not read.
+const maxLong = 64 << 10
+
+// parseLong returns the syntax tree of a line that is only beyond a limit of tooMuch, or nil for any other line.
+func parseLong(src string) *syntax.File {
+	if tooMuch(src) == "" || len(src) > maxLong || depthOf(src) > maxNesting {
+		return nil
+	}
+	file := parse(src)
+	if file == nil || len(allCalls(file)) > maxJoints {
+		return nil
+	}
+	return file
+}
+
+// depthOf returns the greatest number of brackets that are open at once.
+func depthOf(src string) (deepest int) {
+	depth := 0
+	for i := range len(src) {
+		switch src[i] {
+		case '(', '{', '[':
+			depth++
+		case ')', '}', ']':
+			depth = max(depth-1, 0)
+		}
+		deepest = max(deepest, depth)
+	}
+	return deepest
 }
 
 func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
@@ -117,6 +160,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 	if strings.Contains(src, "$") {
 		f.vars.learn(file, &in)
 	}
+	var inputs []codeInput
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
@@ -128,7 +172,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.Stmt:
 			in.redirects(n)
 			f.sockets(n, &in)
-			f.addInput(n, src, depth)
+			inputs = append(inputs, inputsOf(n, src)...)
 		case *syntax.Assign:
 			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
 			f.moved = f.moved || n.Name == nil || movingVariable.MatchString(n.Name.Value)
@@ -154,7 +198,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 				in.feed(n.Y, in.words(n.X))
-				f.feedCode(n.Y, printed(n.X, src), src, depth)
+				inputs = append(inputs, codeFor(n.Y, printed(n.X, src), src)...)
 				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
 					w, _ := word.Known(c.Args[0], src)
 					f.piped = append(f.piped, w)
@@ -163,6 +207,9 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		}
 		return true
 	})
+	for _, input := range inputs { // after the commands of the line itself, because the number of commands is limited
+		f.addCode(input.lang, input.text, depth)
+	}
 }
 
 func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
@@ -309,7 +356,7 @@ func (f *Facts) addArgv(argv []string, inexact bool) {
 func (f *Facts) addOne(argv []string, inexact bool) {
 	f.ownCommand(argv)
 	if len(f.Commands) >= maxFacts {
-		f.Incomplete = true
+		f.Incomplete, f.tooMany = true, true
 		return
 	}
 	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)

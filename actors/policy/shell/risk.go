@@ -69,9 +69,20 @@ func (f *Facts) Risk(line *Line) Assessment {
 			on.add(schemas.Target{Does: found.Why, Name: found.Name})
 		}
 	}
+	for _, h := range f.downloadHarms() {
+		add(h)
+	}
 	for i, argv := range f.Commands {
 		if isOperandDot(argv) {
 			continue
+		}
+		if h, sends := f.uploadHarm(i); sends && !sent.by[i] {
+			add(h)
+		}
+		script, file := f.secretScript(i)
+		if file != "" {
+			add(script)
+			on.add(on.file(script.Why, file))
 		}
 		for _, fault := range f.urlFaults(i) {
 			add(commands.Harm{Risk: fault.Risk, Why: fault.Why})
@@ -80,6 +91,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 			switch {
 			case sent.by[i] && h.OnlyTransfers():
 				on.actsOn(i, []string{f.destination(i)})
+			case h.IsScript() && file != "":
 			case h.IsInlineCode() && commands.LanguageOf(argv[0]) == commands.ProgramCode && len(f.code) > 0: // the findings say more
 				raise(h)
 			default:
@@ -117,6 +129,12 @@ func (f *Facts) Risk(line *Line) Assessment {
 	if f.subst {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command inside another"})
 	}
+	switch {
+	case f.cut:
+		add(commands.Harm{Risk: schemas.RiskHigh, Why: "is too long to judge"})
+	case f.tooMany:
+		add(commands.Harm{Risk: schemas.RiskHigh, Why: "has too many commands to judge"})
+	}
 	if len(why) == 0 && !line.Harmless() {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: unknownHarm})
 	}
@@ -124,7 +142,11 @@ func (f *Facts) Risk(line *Line) Assessment {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 	}
 	milder := slices.DeleteFunc(slices.Clone(why), func(reason string) bool { return slices.Contains(grave, reason) })
-	return Assessment{worst.Risk, append(grave[:len(grave):len(grave)], milder...), grave, slices.Concat(on.where, on.all), f.unseen()}
+	why = append(grave[:len(grave):len(grave)], milder...)
+	if f.ranInput { // what the input does says more than that it runs
+		slices.SortStableFunc(why, func(a, b string) int { return commands.GeneralRank(a) - commands.GeneralRank(b) })
+	}
+	return Assessment{worst.Risk, why, grave, slices.Concat(on.where, on.all), f.unseen()}
 }
 
 // unseen describes the code that the line runs but does not contain.
@@ -134,12 +156,20 @@ func (f *Facts) unseen() (all []string) {
 		if isOperandDot(argv) {
 			continue
 		}
-		code := commands.Unseen(argv, commands.Input{
-			Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
-		})
+		code := f.unseenOf(i, downloads)
+		if _, file := f.secretScript(i); file != "" {
+			code = "the file with secrets " + file
+		}
 		if code != "" && !slices.Contains(all, code) && len(all) < maxTargets {
 			all = append(all, code)
 		}
 	}
 	return all
+}
+
+func (f *Facts) unseenOf(i int, downloads bool) string {
+	argv := f.Commands[i]
+	return commands.Unseen(argv, commands.Input{
+		Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
+	})
 }

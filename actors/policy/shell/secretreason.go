@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -19,12 +20,13 @@ var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
 // that does; or "". It leaves out the words of secrets that the line sends.
 func (f *Facts) secretReason(line *Line, sent []string) string {
 	certain, maybe := f.secretInCode(sent), ""
+	scripts := f.onlyScripts()
 	for i, w := range append(f.Words[:len(f.Words):len(f.Words)], f.meant...) {
 		switch {
 		case w == "", slices.Contains(sent, w), slices.Contains(sent, commands.FileIn(w)):
 		case certain == "" && slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed):
 			certain = w
-		case maybe == "" && i < len(f.Words) && !isText(w) && !ordinaryGlob(w) && f.secrets.MayBe(w, f.Location, false):
+		case maybe == "" && i < len(f.Words) && !scripts[w] && !isText(w) && !ordinaryGlob(w) && f.secrets.MayBe(w, f.Location, false):
 			maybe = w
 		}
 	}
@@ -42,6 +44,23 @@ func (f *Facts) secretReason(line *Line, sent []string) string {
 	return why
 }
 
+// onlyScripts returns the words of the line that are search patterns or scripts, and not also other words.
+func (f *Facts) onlyScripts() map[string]bool {
+	scripts, others := map[string]bool{}, map[string]bool{}
+	for _, argv := range f.Commands {
+		own := commands.Scripts(argv)
+		for _, w := range argv {
+			if slices.Contains(own, w) {
+				scripts[w] = true
+			} else {
+				others[w] = true
+			}
+		}
+	}
+	maps.DeleteFunc(scripts, func(w string, _ bool) bool { return others[w] })
+	return scripts
+}
+
 // isText reports whether a word is code, a filter of jq or a sentence, and no path. A control character may
 // hide a path.
 func isText(w string) bool {
@@ -50,10 +69,14 @@ func isText(w string) bool {
 
 // jqFilter matches a filter of jq that begins with the items of a list. As a pattern of files, it would match
 // at most hidden files whose names begin with a number.
-var jqFilter = lazyregexp.New(`^\.\[\d*\]`)
+var jqFilter = lazyregexp.New(`^\.(?:\[\d*\]|\w+\[\])`)
 
-// ordinaryGlob reports whether a pattern selects files by an extension that no secret has, as *.orig does.
+// ordinaryGlob reports whether a pattern selects only build output, or files by an extension that no secret has,
+// as *.orig does.
 func ordinaryGlob(w string) bool {
+	if pathname.IsGlob(w) && !pathname.IsAbs(w) && !strings.Contains(w, "..") && !strings.Contains(w, "/.") && commands.IsBuildOutput(w) {
+		return true
+	}
 	if !pathname.IsGlob(w) || !globWithExtension.MatchString(w) {
 		return false
 	}

@@ -1,12 +1,12 @@
 package shell
 
 import (
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -64,8 +64,8 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	for _, target := range t.files(h.Why, t.facts.at[i], files) {
 		w := target.Name
 		found = append(found, target)
-		mild = mild && target.Place == schemas.PlaceProject && plainWord.MatchString(w) && !pathname.IsGlob(w) &&
-			commands.IsBuildOutput(path.Base(target.Path)) && !t.facts.Location.HoldsHome(t.facts.Location.Project)
+		mild = mild && target.Place == schemas.PlaceProject && outputWord.MatchString(w) &&
+			commands.IsBuildOutput(t.facts.Location.Relative(target.Path)) && !t.facts.Location.HoldsHome(t.facts.Location.Project)
 	}
 	if mild {
 		h = commands.Harm{Risk: schemas.RiskMedium, Why: "deletes build output"}
@@ -97,6 +97,9 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	}
 	return h
 }
+
+// outputWord matches a word that people cannot mistake for nod's own text.
+var outputWord = lazyregexp.New(`^[A-Za-z0-9._/@*-]{1,120}$`)
 
 // FileTarget returns the target of the path w of a call. If w may mean several paths, a path outside the
 // project is preferred. If the project is or contains a home directory, or is the whole file system, a

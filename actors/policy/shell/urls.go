@@ -7,6 +7,16 @@ import (
 
 // urlFaults returns the faults of the URLs to which a command may connect, also of those in variables.
 func (f *Facts) urlFaults(i int) []weburl.Fault {
+	if f.faults == nil {
+		f.faults = make([][]weburl.Fault, len(f.Commands))
+		for k := range f.Commands {
+			f.faults[k] = f.findURLFaults(k)
+		}
+	}
+	return f.faults[i]
+}
+
+func (f *Facts) findURLFaults(i int) []weburl.Fault {
 	partial := func(w string) bool { return len(f.partial[w]) > 0 }
 	all := commands.URLFaults(f.Commands[i], partial)
 	for _, other := range f.alike[i] {
