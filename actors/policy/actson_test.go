@@ -88,6 +88,16 @@ func TestAPathWithVariablesIsShownAsItIsSpelled(t *testing.T) {
 		assert.Equal(t, []schemas.Target{want}, got, command)
 		assert.Equal(t, schemas.RiskHigh, v.Risk, command)
 	}
+	for command, want := range map[string]schemas.Target{
+		"git clean -fdx":             {Does: "deletes untracked and ignored files", Name: ".", Path: "/src/app", Place: "project"},
+		"git clean -fdx web":         {Does: "deletes untracked and ignored files", Name: "web", Path: "/src/app/web", Place: "project"},
+		"git -C ../x clean -fdx":     {Does: "deletes untracked and ignored files", Name: "."},
+		"git -C ../x rm -r web":      {Does: dirs, Name: "web"},
+		"cd web && git clean -fdx":   {Does: "deletes untracked and ignored files", Name: ".", Path: "/src/app/web", Place: "project"},
+		"find . -delete -name '*.a'": {Does: "deletes every file here", Name: ".", Path: "/src/app", Place: "project"},
+	} {
+		assert.Contains(t, checkCommand(t, command, "/home/ann").Targets, want, command)
+	}
 	two := checkCommand(t, `rm -rf "$A/x" "$B/x"`, "/home/ann").Targets
 	assert.Equal(t, []string{"$A/x", "$B/x"}, []string{two[0].Name, two[1].Name}, "neither is left out")
 }

@@ -61,12 +61,15 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	}
 	mild := h.IsDeletion() && h.Risk == schemas.RiskHigh && !inexact && len(files) > 0
 	var found []schemas.Target
+	lost := t.lost
+	t.lost = lost || commands.ProgramName(argv[0]) == "git" && commands.HasGlobals(argv) // git -C names files of another directory
 	for _, target := range t.files(h.Why, t.facts.at[i], files) {
 		w := target.Name
 		found = append(found, target)
 		mild = mild && target.Place == schemas.PlaceProject && outputWord.MatchString(w) &&
 			commands.IsBuildOutput(t.facts.Location.Relative(target.Path)) && !t.facts.Location.HoldsHome(t.facts.Location.Project)
 	}
+	t.lost = lost
 	if mild {
 		h = commands.Harm{Risk: schemas.RiskMedium, Why: "deletes build output"}
 	}
