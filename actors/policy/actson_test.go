@@ -100,6 +100,14 @@ func TestAPathWithVariablesIsShownAsItIsSpelled(t *testing.T) {
 	}
 	two := checkCommand(t, `rm -rf "$A/x" "$B/x"`, "/home/ann").Targets
 	assert.Equal(t, []string{"$A/x", "$B/x"}, []string{two[0].Name, two[1].Name}, "neither is left out")
+	for _, command := range []string{`rm -rf "$A/x" /x`, `rm -rf /x "$A/x"`, `rm -rf "$A/x"; ls /x`, `docker run -v "$A/x":/d -v /x:/e y`} {
+		var all []string
+		for _, target := range checkCommand(t, command, "/home/ann").Targets {
+			all = append(all, target.Name)
+		}
+		assert.Subset(t, all, []string{"$A/x", "/x"}, command)
+	}
+	assert.Contains(t, checkCommand(t, `make > "$OUT/log"`, "").Targets, schemas.Target{Does: "writes files", Name: "$OUT/log"})
 }
 
 // A person sees the directories of this machine that a container gets. Paths in a container and on another

@@ -32,6 +32,7 @@ type Facts struct {
 	secrets    *secrets.Names
 	fed        [][]string          // by index in Commands: the words that reach the command from a pipe, a redirection or another command
 	partial    map[string][]string // the known parts of words whose whole value only the shell knows, each with the words as the line spells them
+	exact      map[string]bool     // the words of the line of which nod knows all
 	away       map[string]string   // the words that mean files of other machines or containers alone, each with the name of the first of these
 	host       string              // the machine for which the next command is; or "" for this machine
 	at         []string            // host of each of Commands
@@ -179,7 +180,8 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.FuncDecl:
 			f.renamed = true
 		case *syntax.Redirect:
-			w, _ := word.Known(n.Word, src)
+			w, known := word.Known(n.Word, src)
+			f.spell(w, known, n.Word, src)
 			switch n.Op {
 			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
 				f.note(w, false)
@@ -221,9 +223,7 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 			f.looseNext = true
 		}
 		argv, inexact = append(argv, w), inexact || !known
-		if !known {
-			f.spell(w, a, src)
-		}
+		f.spell(w, known, a, src)
 	}
 	outer := f.others
 	f.others = f.vars.alternatives(c, argv)

@@ -16,18 +16,27 @@ import (
 // maxSpelled is the length, in bytes, of the longest word that nod spells for people.
 const maxSpelled = 200
 
-// spell notes how the line src spells a word of which nod knows only the part w, such as $HOME/x for /x.
-func (f *Facts) spell(w string, word *syntax.Word, src string) {
+// spell notes how the line src spells a word of which nod knows only the part w, such as $HOME/x for /x. If nod
+// knows the whole word, the same text as a part of another word must not hide it.
+func (f *Facts) spell(w string, known bool, word *syntax.Word, src string) {
+	source, _, isMount := strings.Cut(w, ":") // $HOME/x:/x gives a container the directory $HOME/x
+	if known {
+		if f.exact == nil {
+			f.exact = map[string]bool{}
+		}
+		f.exact[w], f.exact[source] = true, true
+		return
+	}
 	if f.partial == nil {
 		f.partial = map[string][]string{}
 	}
-	from, to := int(word.Pos().Offset()), int(word.End().Offset())
 	said := ""
-	if from < to && to <= len(src) && to-from <= maxSpelled {
-		said = strings.NewReplacer(`"`, "", "'", "").Replace(src[from:to])
+	if word != nil {
+		if from, to := int(word.Pos().Offset()), int(word.End().Offset()); from < to && to <= len(src) && to-from <= maxSpelled {
+			said = strings.NewReplacer(`"`, "", "'", "").Replace(src[from:to])
+		}
 	}
 	f.spellAs(w, said)
-	source, _, isMount := strings.Cut(w, ":") // $HOME/x:/x gives a container the directory $HOME/x
 	if sourceSaid, _, _ := strings.Cut(said, ":"); isMount && !strings.ContainsAny(sourceSaid, "{(`") {
 		f.spellAs(source, sourceSaid)
 	}
@@ -78,6 +87,9 @@ func (t *targets) files(does, host string, words []string) (all []schemas.Target
 		default:
 			for _, s := range said {
 				all = append(all, t.spelled(does, s))
+			}
+			if t.facts.exact[w] {
+				all = append(all, t.file(does, w))
 			}
 		}
 	}
