@@ -26,17 +26,18 @@ type action struct {
 // actionParts returns parts that show a call in the form that fits its input: a command as a command
 // line, an edit as a diff, an address as an address. Every other field follows with its name, so the
 // parts show the whole input. If the input's field cwd is a non-empty string, actionParts returns it
-// as cwd. onDisk is the file that the call writes, or nil if nod has not read it.
-func actionParts(r *schemas.Request, onDisk *schemas.DiskFile) (parts []Part, cwd string) {
+// as cwd. onDisk is the file that the call writes, or nil if nod has not read it. told are the reasons for the
+// risk that the headline has.
+func actionParts(r *schemas.Request, onDisk *schemas.DiskFile, told []string) (parts []Part, cwd string) {
 	raw := bytes.TrimSpace(r.ActionDetails)
 	fields, err := fieldsOf(raw)
 	if err != nil {
 		lines, spans := jsonLines(raw)
-		var s size
+		s := size{told: told}
 		s.add(lines)
 		return append(s.part(), Part{Label: "Input, as sent (" + err.Error() + ")", Quote: true, Lines: lines, Spans: spans}), ""
 	}
-	a := &action{r: r, onDisk: onDisk, fields: fields}
+	a := &action{r: r, onDisk: onDisk, fields: fields, size: size{told: told}}
 	if text, ok := a.text("cwd"); ok && text != "" {
 		cwd = text
 		a.drop("cwd")
@@ -59,7 +60,7 @@ func actionParts(r *schemas.Request, onDisk *schemas.DiskFile) (parts []Part, cw
 // Directory returns the directory in which a call acts, as the agent sent it. The result is empty if the
 // input does not name a directory.
 func Directory(r *schemas.Request) string {
-	_, cwd := actionParts(r, nil)
+	_, cwd := actionParts(r, nil, nil)
 	return cwd
 }
 

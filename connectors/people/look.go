@@ -40,7 +40,8 @@ type size struct {
 	changed     []look // the lines that diffs remove and add, as the diffs show them
 	removed     int
 	added       int
-	unsearched  bool // nod has not looked for harm in all lines
+	told        []string // the reasons that the headline has
+	unsearched  bool     // nod has not looked for harm in all lines
 }
 
 // add counts the sanitised lines of one text.
@@ -208,21 +209,21 @@ func (s *size) count() string {
 
 const planned = "plans to "
 
-// lookLabel returns the heading of the lines to look at first, such as "Look first: lines 19–21 of 24 (sends
-// data, deletes files)".
+// lookLabel returns the heading of the lines to look at first, such as "Look first: lines 19–21 of 24 are
+// dangerous (sends data, deletes files)". It leaves out the reasons that the headline has.
 func (s *size) lookLabel() string {
 	var whys []string
 	for _, l := range s.looks {
 		for _, why := range l.why {
-			why = cut(Line(why), maxObject)
-			if !slices.Contains(whys, why) {
+			if !slices.Contains(whys, why) && !slices.Contains(s.told, why) {
 				whys = append(whys, why)
 			}
 		}
 	}
 	for i, why := range whys {
+		whys[i] = cut(Line(why), maxObject)
 		if i > 0 && strings.HasPrefix(whys[0], planned) {
-			whys[i] = strings.TrimPrefix(why, planned)
+			whys[i] = strings.TrimPrefix(whys[i], planned)
 		}
 	}
 	if len(whys) > maxWhys {
@@ -232,7 +233,13 @@ func (s *size) lookLabel() string {
 	if numbers := s.linesOf(s.looks); numbers != "" {
 		what = strings.TrimPrefix(numbers, ": ") + fmt.Sprintf(" of %d", s.lines)
 	}
-	return "Look first: " + what + " (" + strings.Join(whys, ", ") + ")"
+	if what += " are dangerous"; len(s.looks) == 1 {
+		what = strings.TrimSuffix(what, "are dangerous") + "is dangerous"
+	}
+	if len(whys) > 0 {
+		what += " (" + strings.Join(whys, ", ") + ")"
+	}
+	return "Look first: " + what
 }
 
 // maxRanges is the largest number of ranges of lines that a text names.

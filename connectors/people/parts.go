@@ -90,7 +90,7 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 // unfolded returns the parts that a channel must not fold. For an agent's question that is no plan, the
 // result rest contains the parts with the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
-	essential, cwd := actionParts(&p.Request, p.OnDisk)
+	essential, cwd := actionParts(&p.Request, p.OnDisk, p.Reasons)
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
@@ -164,7 +164,7 @@ func restParts(p *schemas.Prompt) []Part {
 // prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
-	action, cwd := actionParts(&p.Request, p.OnDisk)
+	action, cwd := actionParts(&p.Request, p.OnDisk, p.Reasons)
 	look := slices.DeleteFunc(action, func(part Part) bool { return !part.Look })
 	parts := slices.Concat([]Part{headline(p)}, look, []Part{{Label: "Begins", Lines: lines(Summary(p, width))}}, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	read := "read it with: nod show " + Line(p.PendingID)

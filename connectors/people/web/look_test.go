@@ -195,7 +195,7 @@ func TestALongRequestBeginsWithWhatToLookAtFirst(t *testing.T) {
 	p.opens("one")
 	p.sees("document.querySelector('.part')")
 	p.Equal("31 sudo rm -rf --no-preserve-root /srv/shop/releases/current/app", value[string](p, "document.querySelector('.look .line').textContent"))
-	p.Contains(p.text(".look dt"), "Look first: line 31 of 31 (runs as root")
+	p.Contains(p.text(".look dt"), "Look first: line 31 of 31 is dangerous")
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
 	p.True(value[bool](p, "document.querySelector('.look').getBoundingClientRect().bottom < 740"))
 	p.reads()
