@@ -79,7 +79,7 @@ func (a *admitting) serveWith(keys roles.AdmitKeys, check bus.TokenCheck) (stop 
 }
 
 func (a *admitting) join(user, token string, options ...nats.Option) (*nats.Conn, error) {
-	nc, err := nats.Connect(a.url, append(options, nats.UserInfo(user, token), nats.CustomInboxPrefix(roles.AgentID("ada").InboxPrefix()),
+	nc, err := connectToSlow(a.url, append(options, nats.UserInfo(user, token), nats.CustomInboxPrefix(roles.AgentID("ada").InboxPrefix()),
 		nats.Timeout(10*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
 	if err == nil {
 		a.t.Cleanup(nc.Close)

@@ -207,6 +207,7 @@ func TestAReplacedFirstCheckpointIsFound(t *testing.T) {
 // Both verifiers find each change of a log.
 func TestASecondVerifierAgrees(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestCheckpointsCoverTheLog verifies such logs")
 	run := secondVerifier(t)
 	l := startLogged(t)
 	for range 3 {

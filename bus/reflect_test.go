@@ -91,6 +91,7 @@ func reflectionsOfAnAgent() []reflection {
 
 func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
+	onlyLong(t, "TestEnginesPublishNoReplyBeyondTheirRights has the same rights")
 	inBothModes(t, func(t *testing.T, m mode) {
 		for _, attack := range []struct {
 			by          roles.ID

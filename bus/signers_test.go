@@ -30,7 +30,7 @@ func (g *guarded) forged(seed string, claims func(*jwt.UserClaims)) (*nats.Conn,
 	claims(c)
 	token, err := c.Encode(operatorSeed(g.t, g.dir, seed))
 	require.NoError(g.t, err)
-	nc, err := nats.Connect(g.url, nats.UserJWT(func() (string, error) { return token, nil }, user.Sign), nats.Timeout(30*time.Second),
+	nc, err := connectToSlow(g.url, nats.UserJWT(func() (string, error) { return token, nil }, user.Sign), nats.Timeout(30*time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err == nil {
 		g.t.Cleanup(nc.Close)

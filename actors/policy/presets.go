@@ -40,8 +40,8 @@ contained
          plus command lines that can lose no work: they run in a container that writes only the project and
          has no network (Linux); hosts that cannot change a call ask instead
 
-Asked under every preset: secrets (keys, credential stores, .env, browser and cloud profiles), commands that
-install, publish, delete work or change settings, and everything that nod does not know.
+Asked under every preset: secrets (keys, credential stores, .env, browser and cloud profiles, secrets in
+URLs), commands that install, publish, delete work or change settings, and everything that nod does not know.
 Denied under every preset: writing nod's own files, and nod commands that decide, grant or configure.
 Tests, builds and linters run code: contained runs them in its container, the other presets ask. Allow them
 once for a project with "always", or take over the rules that "nod policy suggest" proposes.

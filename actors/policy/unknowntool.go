@@ -14,9 +14,12 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// maxInputTexts is the largest number of words that nod checks in the input of an unknown tool. nod asks about
-// an input with more words.
-const maxInputTexts = 2000
+// nod checks at most maxInputTexts words with maxInputBytes in the input of an unknown tool, because each byte
+// takes about 0.3 µs. It asks about an input with more.
+const (
+	maxInputTexts = 2000
+	maxInputBytes = 32 << 10
+)
 
 // namesOnlyProject reports whether the input of a tool that nod does not know names no secret, no
 // protected file, no path outside the project, no address and no act. Any text in the input may be such a
@@ -39,6 +42,7 @@ func (ev *evaluation) namesNoSecret() bool {
 type inputTexts struct {
 	whole []string
 	words []string // the texts and their words
+	bytes int      // of the texts
 }
 
 // read adds the texts of an input. It returns false if the input is not JSON, or has too many words.
@@ -60,6 +64,9 @@ func (t *inputTexts) read(input []byte) bool {
 }
 
 func (t *inputTexts) add(text string) bool {
+	if t.bytes += len(text); t.bytes > maxInputBytes {
+		return false
+	}
 	t.whole = append(t.whole, strings.TrimSpace(text))
 	t.words = append(t.words, strings.TrimSpace(text))
 	t.words = append(t.words, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`<>()[]{},;|&=", r) })...)

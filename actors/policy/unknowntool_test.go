@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,6 +37,7 @@ func TestAnAnswerForAnMCPToolCoversTheTool(t *testing.T) {
 		`{"in":"{\"path\":\".env\"}"}`, `{"a":[[[{"b":"{\"c\":\"/etc/passwd\"}"}]]]}`, `{"in":"{\"c\":\"\\u002eenv\"}"}`,
 		`{"filter":"1; DROP TABLE users"}`, `{"where":"x' union select 1; delete from users"}`, `{"name":"a","order":"update t set a=1"}`, `{"q":"select lo_import('x')"}`, `{"q":"copy t to program 'sh'"}`,
 		`{"action":"delete"}`, `{"method":"POST"}`, `{"op":"SendMessage"}`, `{"deleteAll":true}`, `{"sql":"select 1"}`, `{"command":"ls"}`, `{"note":"$(id)"}`, `{"a":{"b":["rm -rf x"]}}`,
+		`{"note":"` + strings.Repeat("x", 40_000) + `"}`,
 	} {
 		assert.Equal(t, policy.Ask, with.Check(mcpCall("mcp__draw__batch_get", input)).Effect, input)
 	}

@@ -65,7 +65,7 @@ func (c *acpCmd) Run(e *env) error {
 }
 
 func (c *acpCmd) options(e *env) acp.Options {
-	hostname, _ := os.Hostname() // the host name is only shown to people
+	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username

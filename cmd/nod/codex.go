@@ -27,7 +27,7 @@ func (c *codexAppServerCmd) Run(e *env) error {
 	}
 	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
 	defer stop()
-	hostname, _ := os.Hostname() // the host name is only shown to people
+	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username

@@ -29,7 +29,7 @@ func (c *historyCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // each page gets the time limit of a call, because one call reads it
+	d.PageTimeout = callTimeout // one call reads a page, so each page gets the time limit of a call
 	search := people.NewSearch(strings.Join(c.Words, " "), schemas.Outcome(c.Outcome))
 	newest := people.Newest{Most: c.Limit, Keep: search.Finds}
 	if err := d.EachDecided(e.ctx, c.Session, newest.Add); err != nil {
@@ -53,8 +53,7 @@ func (c *historyCmd) Run(e *env) error {
 	return nil
 }
 
-// sayEnd prints where the log begins, if the whole log was read. If the command has found nothing, it
-// also prints that.
+// sayEnd prints where the log begins, if the whole log was read. If no request was found, it says so too.
 func (c *historyCmd) sayEnd(e *env, past *pastRequests, nothing bool) {
 	if past.begins.IsZero() {
 		if nothing {
@@ -76,17 +75,17 @@ func logBegins(at time.Time) string {
 	return "the log begins on " + at.Local().Format("2 Jan 2006 15:04")
 }
 
-// pastRequests are requests from the log, the newest first. begins is the time of the log's oldest
+// pastRequests are requests from the log, the newest first. The field begins is the time of the log's oldest
 // entry, or zero if only a part of the log was read.
 type pastRequests struct {
 	found  []schemas.LoggedRequest
 	begins time.Time
 }
 
-// readLog reads the log from its newest entries back, until most requests match. After an error it also
-// returns the requests that it has found.
-func (c *historyCmd) readLog(e *env, d *desk, search people.Search, most int) (past pastRequests, err error) {
-	if most == 0 {
+// readLog reads the log from its newest entries back, until it has found as many matching requests as limit
+// says. After an error it also returns the requests that it has found.
+func (c *historyCmd) readLog(e *env, d *desk, search people.Search, limit int) (past pastRequests, err error) {
+	if limit == 0 {
 		return past, nil
 	}
 	listed := listedRows{}
@@ -94,18 +93,18 @@ func (c *historyCmd) readLog(e *env, d *desk, search people.Search, most int) (p
 		if listed.add(l) && search.FindsLogged(l) {
 			past.found = append(past.found, *l)
 		}
-		return len(past.found) < most
+		return len(past.found) < limit
 	})
 	return past, err
 }
 
-// listedRows remembers the requests that were read from the log, because the log may have a request
-// twice. The content and the decision of a request also identify its row, because an agent may use an
-// id and a time again.
+// listedRows is the set of the rows that are listed already, because the log may contain a request twice. A
+// row's key includes the content and the decision of the request, because an agent may send another request
+// with the same id and time.
 type listedRows map[string]bool
 
-// add reports whether a request is a new row. After a row with the same question, a question without a
-// decision is not a new row.
+// add adds the row of a request, and reports whether the row is new. The row of a question without a decision
+// is not new if another row with the same question was added before.
 func (rows listedRows) add(l *schemas.LoggedRequest) bool {
 	question := l.Question()
 	row := question
@@ -123,7 +122,8 @@ type sessionsCmd struct {
 	JSON  bool  `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the sessions that have stored requests, pending or decided, and on request those of the log.
+// Run lists the sessions that have stored requests, pending or decided. With --all or --since it also lists
+// sessions that only the log has.
 func (c *sessionsCmd) Run(e *env) error {
 	_, d, done, err := e.desk()
 	if err != nil {
@@ -154,8 +154,8 @@ func (c *sessionsCmd) Run(e *env) error {
 	return nil
 }
 
-// listPast adds the sessions of the log to a tally, and prints all sessions of the tally. If the log cannot
-// be read to its end, listPast prints the sessions that it has found, and returns the error.
+// listPast adds the sessions of the log to a tally of sessions, and prints all sessions of the tally. If the
+// log cannot be read to its end, listPast prints the sessions that it has found, and returns the error.
 func (c *sessionsCmd) listPast(e *env, d *desk, tally *people.SessionTally) error {
 	begins, err := c.readLog(e, d, tally)
 	if err != nil {
@@ -177,8 +177,8 @@ func (c *sessionsCmd) listPast(e *env, d *desk, tally *people.SessionTally) erro
 	return err
 }
 
-// readLog adds the sessions of the log to a tally. It returns the time of the log's oldest entry, if all of
-// the log was read.
+// readLog adds the sessions of the log to a tally of sessions. It returns the time of the log's oldest entry,
+// if it has read the whole log.
 func (c *sessionsCmd) readLog(e *env, d *desk, tally *people.SessionTally) (begins time.Time, err error) {
 	var since time.Time
 	if c.Since != nil {

@@ -55,7 +55,7 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	ctx, stop := hook.Lifetime(traces.FromEnvironment(context.Background()), os.Stdout)
 	defer stop()
-	hostname, _ := os.Hostname() // the host name is only shown to people
+	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -84,8 +84,8 @@ func (c *hookCmd) Run(e *env) error {
 	})
 	if dirErr == nil {
 		e.reviewKilled(dir)
-		if time.Since(began) < sweepBefore { // a hook that has waited long may be near its host's timeout
-			_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
+		if time.Since(began) < sweepBefore { // a hook that has run for longer than sweepBefore may be near its host's timeout
+			_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next hook or nod up withdraws the requests of dead hooks
 		}
 		if os.Getenv(hook.ProbeEnv) == "" {
 			installs.Ran(dir, host.Name, version())
@@ -99,7 +99,8 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// inTerminal reports whether the host says, by a variable, that its user started it in a terminal.
+// inTerminal reports whether the host's user started the host in a terminal, as an environment variable of
+// the host says. For a host without such a variable it returns true.
 func inTerminal(host hook.Host) bool {
 	name, value, says := strings.Cut(host.Setup.Terminal, "=")
 	return !says || os.Getenv(name) == value
@@ -144,8 +145,8 @@ func containable(place bus.Place, project string) (possible string, program sche
 	return schemas.ContainPossible, program
 }
 
-// knownSupport returns how this machine can contain commands. The check takes longer than a hook
-// should, so the result is kept in the user's cache directory.
+// knownSupport returns how this machine can contain commands. The check takes too long for a hook, so the
+// result is kept in the user's cache directory.
 func knownSupport() (contain.Level, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -163,15 +164,16 @@ func namedData(dir string) string {
 	return ""
 }
 
-// leadsElsewhere reports whether the project's path contains a symbolic link.
+// leadsElsewhere reports whether the project's path contains a symbolic link or cannot be resolved.
 func leadsElsewhere(project string) bool {
 	real, err := filepath.EvalSymlinks(project)
 	return err != nil || real != filepath.Clean(project)
 }
 
-// ownProgram returns the nod program that runs now, with the data directory, the servers and the key
-// file of place. The error means that an update has replaced the program, that a contained command
-// could replace it, or that one of these names cannot be written in a command line.
+// ownProgram returns the nod program that runs now, with the data directory, the servers and the key file of
+// the given place. It returns an error if nod connects by a token, if an update has replaced the program, if
+// a contained command could replace it, or if a path or a server's address cannot be written in a command
+// line.
 func ownProgram(place bus.Place, project string) (schemas.NodProgram, error) {
 	var none schemas.NodProgram
 	place, err := place.WithDefaults()
@@ -206,8 +208,8 @@ func ownProgram(place bus.Place, project string) (schemas.NodProgram, error) {
 	return program, err
 }
 
-// checkedProgram returns the real path of p. That path must lead to the running program and be outside
-// of the project; otherwise checkedProgram returns an error.
+// checkedProgram resolves the symbolic links in the path p. It returns an error unless the resolved path
+// leads to the running program, is outside of the project, and can be written in a command line.
 func checkedProgram(p string, running os.FileInfo, project string) (string, error) {
 	real, err := filepath.EvalSymlinks(p)
 	if err != nil || !filepath.IsAbs(real) {

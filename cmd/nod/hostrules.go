@@ -42,7 +42,7 @@ func ruleFiles(agent string) (files []string, err error) {
 	}
 	add := func(dir string, patterns ...string) {
 		for _, pattern := range patterns {
-			found, _ := fs.Glob(os.DirFS(dir), pattern) // Glob fails only for malformed patterns; an unreadable directory has no files
+			found, _ := fs.Glob(os.DirFS(dir), pattern) // Glob fails only for malformed patterns; in an unreadable directory it finds no files
 			for _, name := range found {
 				files = append(files, filepath.Join(dir, name))
 			}
@@ -85,8 +85,8 @@ func readRules(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxRuleFile))
 }
 
-// readHostRules reads an agent program's rules from its usual files. If file is not empty, it also
-// reads that file.
+// readHostRules reads an agent program's rules from its usual files, and from one more file if its path is
+// given.
 func readHostRules(agent, file string) (all []hostRules, err error) {
 	files, err := ruleFiles(agent)
 	if err != nil {
@@ -124,7 +124,7 @@ func readRuleFile(agent, file string) (hostRules, error) {
 		read = rules.ImportGeminiPolicy
 	case agent == hook.Gemini().Name:
 		read = rules.ImportGemini
-		if plain, err := hujson.Standardize(data); err == nil { // the file may contain comments
+		if plain, err := hujson.Standardize(data); err == nil { // Gemini's settings file may contain comments, which JSON does not allow
 			data = plain
 		}
 	}
@@ -160,7 +160,8 @@ func sameDir(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// settingsWith returns settings with these rules. The rules of a project apply only to that project.
+// settingsWith returns settings that contain all rules of the given files. The rules of a project apply only
+// to that project.
 func settingsWith(all []hostRules) (s schemas.Settings) {
 	for _, r := range all {
 		if r.project == "" {
@@ -179,10 +180,10 @@ func settingsWith(all []hostRules) (s schemas.Settings) {
 	return s
 }
 
-// offerImport offers to import an agent program's own rules after the installation of its hook. Without
-// the import, nod would ask people about calls that these rules already allow, because the hook asks
-// nod about every call. changed is the path of the settings file with the new hook. If ask is false,
-// offerImport only prints the commands for the import.
+// offerImport offers to import an agent program's own rules after the installation of its hook. Without the
+// import, nod would ask people about calls that these rules already allow, because the hook asks nod about
+// every call. The parameter changed is the path of the settings file with the new hook. If the parameter ask
+// is false, offerImport only prints the commands for the import.
 func (e *env) offerImport(agent, changed string, ask bool) error {
 	host, err := hostNamed(agent)
 	if err != nil {
@@ -221,8 +222,8 @@ func (e *env) offerImport(agent, changed string, ask bool) error {
 	return e.changeSettings("", func(s *schemas.Settings) ([]member, error) { return additions(s, settingsWith(all)), nil })
 }
 
-// showRules prints the allow rules of a file that nod would import. For each rule that nod cannot
-// import it prints the reason.
+// showRules prints the allow rules that nod would import from a file. For the rules that nod cannot import,
+// it prints their number and the reasons.
 func (e *env) showRules(agent string, r hostRules) {
 	if len(r.rules.Allow) > 0 {
 		where := ""
@@ -245,8 +246,8 @@ func (e *env) showRules(agent string, r hostRules) {
 	}
 }
 
-// additions returns the members to set in settings.json so that the settings s also contain the rules
-// of more.
+// additions returns the members to set in settings.json, which has the settings s. They add the rules that
+// other settings have and s lacks.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

@@ -49,7 +49,7 @@ func (c *httpCmd) Run(e *env) error {
 		Listen: httpserve.Listen{Addr: c.Listen, PublicURL: c.PublicURL, TLSCert: c.HTTPCert, TLSKey: c.HTTPKey, BehindProxy: c.BehindProxy},
 		Log:    e.log,
 	}
-	options.Host, _ = os.Hostname() // people see the host name; without it, allow rules for certain hosts do not apply
+	options.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	if u, err := user.Current(); err == nil {
 		options.User = u.Username
 	}
@@ -84,8 +84,8 @@ func tokenPath(p bus.Place, agent string) string {
 	return filepath.Join(p.DataDir, "http", agent+".token")
 }
 
-// httpAgent connects as the named agent and returns the agent's token, which it creates if the agent
-// has none. The caller must call done, which closes the connection.
+// httpAgent connects as the named agent and returns the agent's token. If the agent has no token, httpAgent
+// creates one. The function done closes the connection.
 func (e *env) httpAgent(place bus.Place, name string) (a httpapi.Agent, done func(), err error) {
 	id := roles.AgentID(name)
 	if err := id.Check(); err != nil {

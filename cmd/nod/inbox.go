@@ -38,7 +38,7 @@ func (c *inboxCmd) Run(e *env) error {
 		return fmt.Errorf("find this user's name: %w", err)
 	}
 	log := e.log
-	if isTerminal(e.stderr) { // no log is written to the terminal, because it would overwrite the screen, which shows errors itself
+	if isTerminal(e.stderr) { // no log goes to the terminal, because it would overwrite the screen; the screen itself shows errors
 		log = slog.New(slog.DiscardHandler)
 	}
 	joining, cancel := e.soon()
@@ -75,13 +75,13 @@ func (c *inboxCmd) Run(e *env) error {
 	}
 	err = screen.Run()
 	if cause := context.Cause(ctx); err == nil && cause != nil && e.ctx.Err() == nil {
-		return cause // the viewer could not start
+		return cause // the cause is that the viewer could not start
 	}
 	return err
 }
 
-// inTime calls leave and waits at most 2 s for its return. A user who has closed the screen must not
-// wait for a slow server.
+// inTime calls the function leave and waits at most 2 s for it, because a user who has closed the screen must
+// not wait for a slow server.
 func inTime(leave func()) {
 	left := make(chan struct{})
 	go func() { leave(); close(left) }()

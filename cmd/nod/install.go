@@ -29,10 +29,10 @@ type installCmd struct {
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 
-	// If Unasked is true, the command does not offer to import the agent program's own rules.
+	// If Unasked is true, the command does not ask whether to import the agent program's own rules.
 	Unasked bool `kong:"-"`
 
-	unimported bool // the command does not mention the agent program's own rules
+	unimported bool // if true, the command does not mention the agent program's own rules
 }
 
 func (c *installCmd) Run(e *env) error {
@@ -77,9 +77,9 @@ func isStrict(host hook.Host, path string) bool {
 	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
 }
 
-// seesAll reports whether the host runs the hook before every tool call, even before calls that the
-// host would allow by itself. A host without strict events has only one kind of hook, and calls it for
-// every tool call.
+// seesAll reports whether the host runs the hook before every tool call, even before calls that the host
+// would allow by itself. A host without --strict has only one kind of hook, and runs it before every tool
+// call.
 func (c *installCmd) seesAll() bool {
 	host, err := hostNamed(c.Agent)
 	return err == nil && (c.Strict || len(host.Setup.Strict) == 0)
@@ -151,7 +151,7 @@ func (e *env) hadEmptyHooks(host hook.Host, o hook.InstallOptions) bool {
 	}
 	at, err := hook.Inspect(host, o)
 	if err != nil {
-		return false // Install reports the error
+		return false // the installation reports this error
 	}
 	was, err := installs.Find(dir, host.Name, at.Path)
 	return err == nil && was.EmptyHooks
@@ -227,7 +227,7 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	} else if c.Agent == hook.ACPName {
 		server, err = hook.ACPServer(c.Command)
 	} else if c.Settings == "" {
-		c.Settings = ".mcp.json" // Claude Code reads this file of the project
+		c.Settings = ".mcp.json" // Claude Code reads .mcp.json in a project's directory
 	}
 	if err != nil {
 		return hook.Change{}, err
@@ -246,11 +246,11 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	return change, e.remember(c.Agent, change, o)
 }
 
-// installGate puts nod mcp gate before the MCP servers in a client's settings. With --uninstall it
-// removes the gate.
+// installGate puts nod's gate before the MCP servers in a client's settings. With --uninstall it removes the
+// gate.
 func (c *installCmd) installGate(e *env) (hook.Change, error) {
 	if c.Settings == "" {
-		c.Settings = ".mcp.json" // Claude Code reads this file of the project
+		c.Settings = ".mcp.json" // Claude Code reads .mcp.json in a project's directory
 	}
 	o, err := c.options(e)
 	if err != nil {
@@ -285,8 +285,8 @@ func (c *installCmd) installGate(e *env) (hook.Change, error) {
 	return change, e.remember(c.Agent, change, o)
 }
 
-// remember stores the path of the changed settings file, and the MCP servers that have the gate. nod
-// uninstall reads both later.
+// remember stores, for nod uninstall, the path of the changed settings file and the MCP servers behind nod's
+// gate. With --uninstall it removes this entry.
 func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions, gated ...hook.GatedServer) error {
 	if o.DryRun {
 		return nil
@@ -313,10 +313,10 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions, 
 	return installs.Remember(dir, in, change.Changed())
 }
 
-// options returns the installation options for the flags. The hook's command line names the data
-// directory, servers and key of this command, because the host may run the hook in another environment.
-// It runs nod by the launcher, a link to nod in the data directory. options creates the launcher first,
-// because some hosts run a tool without asking if the hook's program is missing.
+// options returns the installation options for the flags. The hook's command line names the data directory,
+// servers and key of this command, because the host may run the hook in another environment. The hook's
+// program is the launcher, a link to nod in the data directory. options creates the launcher before the hook,
+// because some hosts run a tool without asking while the hook's program is missing.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun, Turns: c.Turns}
 	if c.Uninstall {
@@ -330,7 +330,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the command line names the data directory, because the host may lack the environment variable
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the command line names the data directory, because the host may lack this command's environment variables
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {
@@ -361,7 +361,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	}
 	if host, err := hostNamed(c.Agent); err == nil && (len(host.Setup.Newer) > 0 || host.ChangesSince != "") {
 		ctx, cancel := e.soon()
-		o.HostVersion, _ = host.Version(ctx) // a version that cannot be read is left to nod doctor
+		o.HostVersion, _ = host.Version(ctx) // a version that cannot be read is reported by nod doctor
 		cancel()
 	}
 	o.Program = launcher.Path(dir)

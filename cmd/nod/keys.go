@@ -117,8 +117,8 @@ func (c *keysAddCmd) Run(e *env) error {
 	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
 }
 
-// keyElsewhere returns err. If the file of the key was moved, it returns an error that says what to do
-// instead.
+// keyElsewhere returns err unchanged, unless the file of the key was moved. Then it returns an error that
+// says what to do.
 func keyElsewhere(keys *roles.Keys, id roles.ID, err error) error {
 	elsewhere, listed := keys.Elsewhere()
 	if listed != nil {
@@ -247,7 +247,7 @@ func (e *env) keysInForce(keys *roles.Keys, follows func() (bool, error)) error 
 	if err != nil {
 		return err
 	}
-	if keys.Operator() { // these servers accept every user that a signing key of their accounts has signed
+	if keys.Operator() { // these servers accept every user whose key a signing key of the accounts has signed, so they need no change
 		if place.URL == "" {
 			return nil
 		}

@@ -17,7 +17,7 @@ type operatorFlag struct {
 	JWT bool `name:"jwt" help:"Make the keys for NATS servers in operator mode. The directory remembers it."`
 }
 
-// lockedKeys opens the keys for a change. The caller must unlock them.
+// lockedKeys opens the keys for a change. The caller must call unlock.
 func (e *env) lockedKeys(o operatorFlag) (keys *roles.Keys, unlock func(), err error) {
 	if keys, err = e.keys(); err != nil {
 		return nil, nil, err
@@ -31,8 +31,8 @@ func (e *env) lockedKeys(o operatorFlag) (keys *roles.Keys, unlock func(), err e
 	return keys, unlock, err
 }
 
-// accountInForce sends the account of id to the servers, and waits until they follow. Without the
-// servers' address it prints what to do.
+// accountInForce sends the account of a role to the servers, and waits until they follow the change. Without
+// the servers' address it prints what to do.
 func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool, error)) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -44,7 +44,7 @@ func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool
 		return nil
 	}
 	changed := []roles.Account{id.Account()}
-	if id.Role == roles.TokenService { // the users that it has signed are of another account
+	if id.Role == roles.TokenService { // the users that a token service signs are in another account
 		changed = append(changed, roles.AgentID("").Account())
 	}
 	if err := e.push(keys, changed); err != nil {
@@ -53,7 +53,7 @@ func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool
 	return e.await(follows, "the servers at "+bus.Address(place.URL))
 }
 
-// tokenServiceInForce says what makes servers ask a new token service.
+// tokenServiceInForce prints how to make the servers ask a new token service.
 func (e *env) tokenServiceInForce(keys *roles.Keys) error {
 	if !keys.Operator() {
 		fmt.Fprintln(e.stderr, "a NATS server learns of a token service only at its start: start nod up again, or your own servers with the new text of nod keys config, one after another")
@@ -97,8 +97,7 @@ func (e *env) push(keys *roles.Keys, accounts []roles.Account) error {
 	return nil
 }
 
-// rotateSigner replaces a signing key. If it has the servers' address, it also sends the accounts to
-// the servers.
+// rotateSigner replaces a signing key. If the servers' address is known, it also sends them the accounts.
 func (e *env) rotateSigner(name string) error {
 	keys, unlock, err := e.lockedKeys(operatorFlag{})
 	if err != nil {
@@ -116,7 +115,7 @@ func (e *env) rotateSigner(name string) error {
 	if err != nil {
 		return err
 	}
-	if name == "push" { // this key is of the servers' own account, which is not pushed
+	if name == "push" { // this signing key is that of the servers' own account, which is not pushed
 		fmt.Fprintln(e.stderr, "your servers do not know this yet: give each one the new text of nod keys config, and start it again")
 		return nil
 	}

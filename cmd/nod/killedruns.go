@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain"
 )
 
-// keepNotes makes s keep a note of its command. By this note nod reviews the command's changes if this
-// process is killed, and commands that run at the same time know its secrets. keepNotes first does the
-// reviews that are due.
+// keepNotes makes contain.Run keep a note of the command in s. If this process is killed, nod reviews the
+// command's changes by this note. Other contained commands that run at the same time also hide the secrets
+// that the note names. keepNotes first does the reviews that are due.
 func (e *env) keepNotes(s *contain.Spec) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -25,14 +25,14 @@ func (e *env) keepNotes(s *contain.Spec) error {
 	return nil
 }
 
-// notesOfRuns returns the notes of contained commands. A note lingers for longer than a search for
-// secrets takes in the largest project.
+// notesOfRuns returns the notes of contained commands. A note lingers for longer than the search for secrets
+// takes, even in the largest project.
 func notesOfRuns(dataDir string) held.Notes {
 	return held.Notes{Dir: filepath.Join(dataDir, "contained"), Linger: time.Minute}
 }
 
-// reviewKilled reviews the changes of this machine's contained commands whose nod was killed, and moves
-// away files that other programs would obey. It logs failures, and the next call tries again.
+// reviewKilled reviews the changes of this machine's contained commands whose nod was killed, and moves away
+// files that other programs would obey, such as .envrc. It logs failures, and the next call tries again.
 func (e *env) reviewKilled(dataDir string) {
 	err := notesOfRuns(dataDir).Sweep(func(note []byte, _ bool) error {
 		project, r, err := contain.ReviewKilled(note, secrets.Compile().Listed, secrets.CompileProtected().Has)

@@ -28,9 +28,9 @@ type logCmd struct {
 	Verify logVerifyCmd `cmd:"" help:"Check the log against its signed checkpoints."`
 }
 
-// readLog calls f with each entry of the running nod's log. It has no time limit, but returns an error
-// if the server sends nothing for callTimeout. It also returns an error if the user stops the command,
-// because the entries are incomplete, except when it follows the log.
+// readLog calls f with each entry of the running nod's log. It returns an error if the server sends nothing
+// for callTimeout, or if the user stops the command, because the entries are then incomplete. If it follows
+// the log, it waits for entries without a limit, and a stop by the user is no error.
 func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) error) error {
 	_, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) e
 	err = conn.EachLine(ctx, from, func(sequence uint64, entry []byte) error {
 		silence.Stop() // f may take long, because it may wait for a pager
 		defer silence.Reset(callTimeout)
-		if err := ctx.Err(); err != nil { // further entries may have arrived before the stop
+		if err := ctx.Err(); err != nil { // entries that arrived before the stop may still be delivered
 			return err
 		}
 		return f(sequence, entry)
@@ -61,7 +61,7 @@ func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) e
 	return err
 }
 
-// logFormat is the flag that chooses exported lines instead of lines for people.
+// logFormat is the flag that chooses between exported lines and lines for people.
 type logFormat struct {
 	JSON bool `name:"json" help:"Print exported lines: NDJSON with each entry and its sequence."`
 }
@@ -134,7 +134,7 @@ type logSearchCmd struct {
 	Words   []string        `arg:"" optional:"" help:"Words that all occur in the entry."`
 }
 
-// Run prints the entries that match all conditions, the oldest first.
+// Run prints the entries that pass all filters, the oldest first.
 func (c *logSearchCmd) Run(e *env) error {
 	found := 0
 	out := bufio.NewWriter(e.stdout)
@@ -160,8 +160,7 @@ func (c *logSearchCmd) Run(e *env) error {
 	return errors.Join(err, out.Flush())
 }
 
-// matches reports whether an entry meets all conditions. The argument text is the description of the
-// entry.
+// matches reports whether an entry passes all filters. The parameter text is the description of the entry.
 func (c *logSearchCmd) matches(e *schemas.LogEntry, text string) bool {
 	name, _, _ := strings.Cut(e.Actor, "@") // some entries name a person together with the channel
 	text = strings.ToLower(text + " " + string(e.Request))
@@ -227,7 +226,7 @@ func (c *logVerifyCmd) trusted(e *env) ([]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(place.DataDir, "keys")); err != nil {
-		return nil, nil // the log is another machine's; the report names its keys
+		return nil, nil // this machine has no key to trust, because the log is from another machine; the report names the log's keys
 	}
 	keys, err := roles.OpenKeys(place.DataDir)
 	if err != nil {

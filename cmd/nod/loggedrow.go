@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// loggedRow is the JSON form of a request from the log. It has the field names of a requestRow, and
-// only what the log has.
+// loggedRow is the JSON form of a request from the log. It has the field names of a requestRow, but only the
+// fields that the log can fill.
 type loggedRow struct {
 	*schemas.Request                     // nil if the log does not have the request itself
 	PendingID        string              `json:"pending_id"`

@@ -137,8 +137,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// hookLine and execLine are the parts of cli that a hook and nod exec need. Without them, each tool
-// call of an agent would wait some milliseconds until the whole cli is read.
+// hookLine and execLine are the parts of cli that a hook and nod exec need. They save each tool call of an
+// agent the milliseconds in which the parser would read the whole cli.
 type hookLine struct {
 	globals
 
@@ -228,7 +228,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		code := fail(stderr, misuse(err))
 		switch {
-		case slices.Contains(args, "hook") && slices.Contains(args, hook.TurnsFlag): // no refusal is printed, because Claude Code would take it for its next prompt
+		case slices.Contains(args, "hook") && slices.Contains(args, hook.TurnsFlag): // no refusal is printed, because Claude Code would take it for the user's next input
 			code = hook.Leaves(stdout)
 		case slices.Contains(args, "hook"): // a hook must print a refusal on stdout, or the host would run the tool
 			code = hook.Refuse(stdout)
@@ -258,8 +258,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// newParser returns the parser of the command line. It calls exit after it has printed help or
-// the version.
+// newParser returns the parser of the command line. The parser calls the function exit after it has printed
+// help or the version.
 func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
 	parser, err := kong.New(c, kong.Name("nod"), groups,
 		kong.Description("An AI agent asks; a person nods."),
@@ -320,7 +320,6 @@ func (e *env) soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.ctx, callTimeout)
 }
 
-// printJSON writes v as indented JSON.
 func (e *env) printJSON(v any) error {
 	enc := json.NewEncoder(e.stdout)
 	enc.SetEscapeHTML(false)

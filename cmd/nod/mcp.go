@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mcpCmd serves nod's own tools, or stands before another MCP server.
+// mcpCmd is nod mcp. It serves nod's own tools, or gates another MCP server.
 type mcpCmd struct {
 	Serve mcpServeCmd `cmd:"" default:"withargs" help:"Serve nod's own tools (the default)."`
 	Gate  mcpGateCmd  `cmd:"" help:"Run an MCP server for its client, and ask nod before each call of its tools."`
@@ -40,7 +40,7 @@ func (c *mcpServeCmd) Run(e *env) error {
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
 	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Waits: e.waits(true), Version: version(), Log: e.log}
-	o.Host, _ = os.Hostname() // the host name is only shown to people
+	o.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}
@@ -93,11 +93,11 @@ const connectWithin = 5 * time.Second
 // nod does not run. After a failure, the next call tries again.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock that is held while the channel is full; a mutex could not stop waiting when a context ends
-	client *nod.Client   // the connection to nod; guarded by turn
+	turn   chan struct{} // a lock, held while the channel is full; not a mutex, because a wait for a mutex cannot end with a context
+	client *nod.Client   // the connection to nod; guarded by the field turn
 }
 
-// lock locks turn. It returns an error if ctx ends first.
+// lock waits until the lock in the field turn is free, and takes it. It returns an error if ctx ends first.
 func (l *lateNod) lock(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:

@@ -116,7 +116,7 @@ func (c *mcpGateCmd) options(e *env, args []string) (o mcpgate.Options, err erro
 		return o, err
 	}
 	o.Definitions = filepath.Join(dir, "mcp-gate", o.Name)
-	o.Host, _ = os.Hostname() // the host name is only shown to people
+	o.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}
@@ -150,7 +150,6 @@ func serverHash(upstream string, args []string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// headers returns the HTTP headers for calls to the upstream server.
 func (c *mcpGateCmd) headers() (http.Header, error) {
 	h, err := headers(os.Getenv(hook.HeadersVariable))
 	if err != nil {

@@ -45,7 +45,7 @@ func (kiloCmd) Help() string { return openCodeHelp(hook.Kilo) }
 func (c *kiloCmd) Run(e *env) error { return c.follow(e, hook.Kilo) }
 
 func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
-	hostname, _ := os.Hostname() // the host name is only shown to people
+	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -64,7 +64,7 @@ func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
 	})
 }
 
-// lateAsker connects to nod at the first request, so that the user may start nod after this command.
+// lateAsker connects to nod at the first request, so that the user can start nod after this command.
 type lateAsker struct {
 	env *env
 

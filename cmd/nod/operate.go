@@ -40,8 +40,9 @@ func (e *env) join(id roles.ID) (ctx context.Context, conn *bus.Conn, done func(
 	return ctx, conn, func() { conn.Close(); cancel() }, nil
 }
 
-// checkKey returns an error if the command needs another role than agent, but the user's key file is
-// named as an agent's key. Without this check the server would refuse each call, as if nod did not run.
+// checkKey returns an error if the command needs another role than agent, but the user's key file is named as
+// an agent's key. Without this check the server would refuse each call, and the error would look as if nod
+// did not run.
 func (e *env) checkKey(id roles.ID) error {
 	place, err := e.place.WithDefaults()
 	if err != nil || id.Role == roles.Agent {

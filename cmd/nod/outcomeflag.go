@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// outcomeFlag is an outcome in a flag. A user may write the outcome's name in messages, or the word
-// that people see.
+// outcomeFlag is an outcome in a flag. A user may write the outcome as nod's messages name it, or as people
+// see it.
 type outcomeFlag schemas.Outcome
 
 var outcomes = []string{string(schemas.Allowed), string(schemas.Denied), string(schemas.Cancelled), string(schemas.TimedOut), string(schemas.Withdrawn)}

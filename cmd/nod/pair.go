@@ -82,7 +82,6 @@ func (c *pairCmd) Run(e *env) error {
 	return nil
 }
 
-// sendCode tells a person how to send a pairing code on a channel.
 func sendCode(channel, code string) string {
 	for _, ch := range embed.Channels() {
 		if ch.Name() == channel && ch.SendCode != "" {
@@ -199,7 +198,7 @@ func confirmLine(c *schemas.Confirm) string {
 	return coveredCalls(c.Risk, c.Rules) + ": an allow takes " + c.String()
 }
 
-// coveredCalls describes the requests of at least a risk that the given rules select.
+// coveredCalls describes the requests of at least the given risk and, if there are rules, of the given rules.
 func coveredCalls(risk schemas.Risk, rules []string) string {
 	line := "risk " + string(risk) + " and above"
 	if risk == schemas.RiskHigh {

@@ -61,14 +61,14 @@ type pendingCmd struct {
 	JSON    bool   `name:"json" xor:"form" help:"Print a JSON array."`
 }
 
-// Run lists the pending requests. It prints each page as soon as it has read it, except in JSON.
+// Run lists the pending requests. Except in JSON, it prints each page as soon as the page is read.
 func (c *pendingCmd) Run(e *env) error {
 	_, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // each page gets the time limit of a call, because one call reads it
+	d.PageTimeout = callTimeout // one call reads a page, so each page gets the time limit of a call
 	q := schemas.Query{SessionID: c.Session}
 	if c.JSON {
 		return c.printJSON(e, d, q)

@@ -12,16 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// find returns the request with this id. A unique prefix of the id of a pending request is enough. If
-// id is empty, find returns the only pending request, or lets the user pick one. It considers the
-// pending requests that the filter (only) selects; a nil filter selects all.
-func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*schemas.Prompt) bool) (p schemas.Prompt, page schemas.Page, err error) {
+// find returns the request with this id. A unique prefix of the id of a pending request is enough. If the id
+// is empty, find considers the pending requests that the filter selects; a nil filter selects all. It returns
+// the only such request, or lets the user pick one.
+func (e *env) find(ctx context.Context, d *desk, session, id string, filter func(*schemas.Prompt) bool) (p schemas.Prompt, page schemas.Page, err error) {
 	if len(id) < schemas.MinPrefix {
 		waiting, err := d.Pending(ctx, schemas.Query{SessionID: session})
 		if err != nil {
 			return p, page, err
 		}
-		found := withPrefix(waiting, id, only)
+		found := withPrefix(waiting, id, filter)
 		switch {
 		case len(found) == 1:
 			session, id = found[0].SessionID, found[0].PendingID
@@ -40,11 +40,11 @@ func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*
 	return d.Find(ctx, session, id)
 }
 
-// withPrefix returns the prompts whose ids begin with prefix. If prefix is empty, it returns the
-// prompts that the filter (only) selects.
-func withPrefix(all []schemas.Prompt, prefix string, only func(*schemas.Prompt) bool) (found []schemas.Prompt) {
+// withPrefix returns the prompts whose ids begin with the prefix. If the prefix is empty, it returns the
+// prompts that the filter selects; a nil filter selects all.
+func withPrefix(all []schemas.Prompt, prefix string, filter func(*schemas.Prompt) bool) (found []schemas.Prompt) {
 	for i := range all {
-		if strings.HasPrefix(all[i].PendingID, prefix) && (prefix != "" || only == nil || only(&all[i])) {
+		if strings.HasPrefix(all[i].PendingID, prefix) && (prefix != "" || filter == nil || filter(&all[i])) {
 			found = append(found, all[i])
 		}
 	}

@@ -189,8 +189,8 @@ type policySuggestCmd struct {
 	Yes   bool     `short:"y" help:"With --apply: do not ask."`
 }
 
-// Run prints rules that would have spared questions. With --apply it adds to settings.json those rules
-// that this user may add.
+// Run prints rules that would have spared questions. With --apply it adds to settings.json those rules that
+// this user has the right to add.
 func (c *policySuggestCmd) Run(e *env) error {
 	if c.Yes && !c.Apply {
 		return errors.New("--yes is for --apply")
@@ -248,7 +248,7 @@ func (e *env) loggedCalls() ([]policy.Call, error) {
 			return nil
 		}
 		asked++
-		if entry.Request == nil || entry.Redacted > 0 { // a redacted command contains a mark, so a rule for it would fit no command
+		if entry.Request == nil || entry.Redacted > 0 { // a redacted command contains a mark in place of a secret, so a rule for it would fit no real command
 			return nil
 		}
 		var r schemas.Request

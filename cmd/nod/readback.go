@@ -11,9 +11,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// eachLogged calls f with the logged requests of a session, or of all sessions, the newest first, until
-// f returns false. If id is not empty, it skips requests whose ids do not begin with it. begins is the
-// time of the log's oldest entry, if f never returned false. Meanwhile a terminal shows the progress.
+// eachLogged calls f with the logged requests of a session, or of all sessions, the newest first, until f
+// returns false. If the parameter id is not empty, it skips requests whose ids do not begin with that text.
+// If f never returns false, the result is the time of the log's oldest entry. Meanwhile a terminal shows the
+// progress.
 func (e *env) eachLogged(d *desk, session, id string, f func(*schemas.LoggedRequest) (more bool)) (begins time.Time, err error) {
 	d.PageTimeout = callTimeout
 	progress := readBack{}
@@ -25,7 +26,8 @@ func (e *env) eachLogged(d *desk, session, id string, f func(*schemas.LoggedRequ
 	}, f)
 }
 
-// readBack reads pages of the log, and shows its progress on one line of out, which may be nil.
+// readBack reads pages of the log. It shows its progress on one line of the writer out; a nil writer shows
+// none.
 type readBack struct{ out io.Writer }
 
 func (r readBack) each(ctx context.Context, read func(ctx context.Context, after string) (schemas.Page, error), f func(*schemas.LoggedRequest) bool) (time.Time, error) {
@@ -56,9 +58,9 @@ func (r readBack) show(text string) {
 	}
 }
 
-// findLogged returns the newest request in the log with exactly this id. If there is none, it returns
-// the only request whose id begins with the given id, nil if there is no such request, and an error if
-// there are several.
+// findLogged returns the newest request in the log with exactly this id. Otherwise it returns the only
+// request whose id begins with the given id, or nil if there is none. If there are several, it returns an
+// error.
 func (e *env) findLogged(d *desk, session, id string) (*schemas.LoggedRequest, error) {
 	var exact *schemas.LoggedRequest
 	var longer []*schemas.LoggedRequest
@@ -84,7 +86,7 @@ func (e *env) findLogged(d *desk, session, id string) (*schemas.LoggedRequest, e
 	return nil, nil
 }
 
-// maxAmbiguous bounds the requests that the error about an ambiguous id names.
+// maxAmbiguous is the largest number of requests that the error about an ambiguous id names.
 const maxAmbiguous = 5
 
 func ambiguous(id string, found []*schemas.LoggedRequest) error {

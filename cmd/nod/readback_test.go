@@ -91,8 +91,8 @@ func TestAnOutcomeIsNamedAsPeopleSeeIt(t *testing.T) {
 	require.ErrorContains(t, err, "--outcome: must be one of allowed, denied,")
 }
 
-// A decision that the log has twice is one row. A question is not a separate row beside its decision.
-// Another content or another decision is another row, even under the same id and time.
+// A decision that the log has twice is listed once. A question with a decision has no row of its own. A
+// request with another content or another decision has its own row, even under the same id and time.
 func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 3, 9, 30, 0, 0, time.UTC)

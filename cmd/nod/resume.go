@@ -88,11 +88,11 @@ func (e *env) awaitDecisions(session string) error {
 	}
 }
 
-// decisions collects the decided requests of a session from a viewer. It never blocks the viewer,
-// because the viewer shows the pending requests before it returns.
+// decisions collects the decided requests of a session from a viewer. It never blocks the viewer, because
+// connector.View returns only after the viewer has shown all pending requests.
 type decisions struct {
 	session string
-	added   chan struct{} // has a value if there are new decisions
+	added   chan struct{} // signals that there are new decisions
 
 	mu  sync.Mutex
 	new []schemas.Prompt

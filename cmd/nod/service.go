@@ -79,8 +79,8 @@ func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error)
 	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, nil
 }
 
-// checkUp returns an error if nod up rejects these flags. With rejected flags the service would exit
-// at every start.
+// checkUp returns an error if nod up rejects the service's flags, because the service would exit at every
+// start.
 func checkUp(args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
@@ -93,8 +93,8 @@ func checkUp(args []string) error {
 	return nil
 }
 
-// installService installs the service. It prints the service's files, and the commands that the user
-// still has to run. started is false if there are such commands.
+// installService installs the service. It prints the service's files, and the commands that the user still
+// has to run. The result started is false if there are such commands.
 func (e *env) installService(manager *service.Manager, spec service.Spec) (started bool, err error) {
 	if _, err := launcher.Ensure(spec.DataDir); err != nil {
 		return false, err
@@ -112,7 +112,8 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) (start
 	return true, nil
 }
 
-// warnOfOther prints a warning if the nod on dir runs, but was not started by the service manager.
+// warnOfOther prints a warning if the nod that runs on the data directory was not started by the service
+// manager.
 func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	run, err := bus.ReadRun(dir)
 	if err != nil {

@@ -114,7 +114,7 @@ func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		dir := strings.Join(dirs, "") // an empty flag removes the working directory
+		dir := strings.Join(dirs, "") // an empty flag removes the session's working directory
 		change.WorkingDir = &dir
 	}
 	for _, named := range []struct {
@@ -197,7 +197,6 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 	return nil
 }
 
-// permissionLines describes a session's permissions, one per line.
 func permissionLines(set *schemas.SessionPermissions) []string {
 	var lines []string
 	if set.WorkingDir != "" {

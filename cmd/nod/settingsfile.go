@@ -22,10 +22,10 @@ type member struct {
 	value any
 }
 
-// changeSettings changes settings.json and applies it to a running nod. The function change gets the
-// current settings and returns the members to set; all other members stay the same. For a file without
-// approvers, the settings that change gets name the user who runs this command as the approver. If nod
-// refuses the new settings because of a freeze, the file gets its old content back.
+// changeSettings changes settings.json and applies it to a running nod. The function change gets the current
+// settings and returns the members to set; all other members stay the same. If the file has no approvers, the
+// function gets settings in which the user who runs this command is the approver. If nod refuses the new
+// settings because of a freeze, the file gets its old content back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
 	planned, err := e.planSettings(path, change)
 	if err != nil {
@@ -34,7 +34,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 	return e.writeSettings(planned)
 }
 
-// planSettings returns the change that changeSettings would make, but does not make it.
+// planSettings returns the change of settings.json that changeSettings would write, and writes nothing.
 func (e *env) planSettings(path string, change func(*schemas.Settings) ([]member, error)) (planned hook.Change, err error) {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -123,12 +123,12 @@ func withMembers(data []byte, members []member) ([]byte, error) {
 	return v.Pack(), nil
 }
 
-// union returns a, followed by the elements of b that a lacks.
+// union returns the first list, followed by the elements of the second list that the first lacks.
 func union(a, b []string) []string {
 	return append(append([]string{}, a...), lacking(a, b)...)
 }
 
-// lacking returns the elements of b that a lacks, each once.
+// lacking returns the elements of the second list that the first list lacks, each once.
 func lacking(a, b []string) (more []string) {
 	for _, s := range b {
 		if !slices.Contains(a, s) && !slices.Contains(more, s) {

@@ -22,7 +22,7 @@ type setupCmd struct {
 	NoTest    bool          `name:"no-test" help:"Do not send a test question."`
 	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
 
-	unserved bool     // the service manager did not start the service
+	unserved bool     // true if the service manager did not start the service
 	failed   []string // names of the changes that could not be made
 }
 
@@ -31,8 +31,8 @@ func (setupCmd) Help() string {
 	return "In a terminal, nod setup lists what it can change and changes only what you tick, after you have confirmed the summary. On a terminal that cannot draw (TERM=dumb), it asks line by line."
 }
 
-// Run sets nod up on this machine. It ends when a person has answered a test question. If a change
-// fails, Run still makes all other changes, and returns the errors at its end.
+// Run sets nod up on this machine. It ends when a person has answered a test question. If a change fails, Run
+// still makes all other changes, and then returns an error that names the failed changes.
 func (c *setupCmd) Run(e *env) error {
 	if _, err := launcher.Self(); err != nil {
 		return err
@@ -55,10 +55,10 @@ func (c *setupCmd) Run(e *env) error {
 	var err error
 	if c.NoTest {
 		err = c.started(e)
-	} else if len(c.failed) == 0 || e.startHint() == "" { // nothing may start nod after a failed change
+	} else if len(c.failed) == 0 || e.startHint() == "" { // after a failed change, a test question could wait for a nod that nothing starts
 		err = c.try(e)
 	}
-	if len(c.failed) > 0 { // the reasons are printed already
+	if len(c.failed) > 0 { // the reasons for the failures are printed already
 		failed := fmt.Errorf("%s could not be made: %s", schemas.Count(len(c.failed), "change"), strings.Join(c.failed, ", "))
 		return errors.Join(failed, err)
 	}
@@ -82,7 +82,7 @@ func (c *setupCmd) choose(e *env, changes *setupChanges) error {
 		err = lists.Show(e.ctx, e.stdin, e.stdout)
 	}
 	if changes.service != nil && isOpen(changes.service) && !changes.service.item.On {
-		c.NoService = true // the user starts nod in another way
+		c.NoService = true // the user did not choose the service, and so starts nod in another way
 	}
 	if errors.Is(err, checklist.ErrLeft) || e.ctx.Err() != nil {
 		return fmt.Errorf("%w: run nod setup again at any time", checklist.ErrLeft)
@@ -184,8 +184,8 @@ nod is set up. Next:
 	return nil
 }
 
-// phone offers to pair a phone if no approver has an identity on a channel. If the settings name no
-// channel, it prints how to set one up.
+// phone offers to pair a phone if no approver has an identity on a phone's channel. If the settings name no
+// such channel, it prints how to set one up.
 func (c *setupCmd) phone(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -228,8 +228,8 @@ const runPoll = 200 * time.Millisecond
 // startsWithin is longer than a service needs to start nod.
 const startsWithin = 5 * time.Second
 
-// awaitNod returns once a nod runs. If no nod runs after some seconds, awaitNod prints how to start it.
-// If unstarted is true, it prints this at once.
+// awaitNod returns once a nod runs. If no nod runs after some seconds, awaitNod prints how to start it. If
+// the parameter unstarted is true, awaitNod prints this at once.
 func (e *env) awaitNod(wait time.Duration, unstarted bool) error {
 	place, err := e.place.WithDefaults()
 	if err != nil || place.URL != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The signs in place of the box, for items that cannot be chosen.
+// The signs that items show in place of the box if they cannot be chosen.
 const (
 	markDone  = "✓"
 	markFault = "!"
@@ -30,8 +30,8 @@ type setupChange struct {
 	paths    string   // the files that are changed
 	diff     string   // the change of these files; empty if they need no change
 	announce string   // what --yes prints before the change
-	effect   string   // what the change does, in the summary
-	parts    []string // further lines about the change
+	effect   string   // what the summary says about the change
+	parts    []string // further lines below the change's name
 	apply    func() error
 	fault    error           // the reason why the change cannot be made
 	item     *checklist.Item // the change's entry in a list; nil if the change follows from other items
@@ -82,19 +82,18 @@ func tilde(path string) string {
 	return path
 }
 
-// setupChanges are all changes that setup can make.
 type setupChanges struct {
 	agents   []*setupChange
 	service  *setupChange  // nil if the service is not wanted
 	settings *setupChange  // nil until the user has chosen settings
-	choice   settingsOffer // empty with --yes
+	choice   settingsOffer // empty with --yes, which changes no settings
 }
 
 // changes finds the changes that setup can make, but makes none.
 func (c *setupCmd) changes(e *env) *setupChanges {
 	all := &setupChanges{}
 	for _, host := range hook.Hosts() {
-		if host.Present() && host.Name != hook.VSCode().Name { // its hook asks about every call, and Copilot CLI would run it too
+		if host.Present() && host.Name != hook.VSCode().Name { // VS Code's hook asks about every call, and Copilot CLI would run the hook too
 			all.agents = append(all.agents, c.agent(e, host).listed())
 		}
 	}
@@ -162,8 +161,9 @@ func (c *setupCmd) service(e *env) *setupChange {
 	return s
 }
 
-// chosen returns the changes to make, in their order. It includes installations that need no change of
-// the user's files, so that they are brought up to date. If all is true, chosen returns all changes.
+// chosen returns the changes to make, in their order. It includes installations that need no change of the
+// user's files, so that they are brought up to date. If the parameter all is true, chosen returns all
+// changes.
 func (s *setupChanges) chosen(all bool) (made []*setupChange) {
 	for _, change := range slices.Concat([]*setupChange{s.settings, s.service}, s.agents) {
 		if change != nil && (all || !isOpen(change) || change.item == nil || change.item.On) {
@@ -176,7 +176,6 @@ func (s *setupChanges) chosen(all bool) (made []*setupChange) {
 // isOpen reports whether a change is possible and not made yet, so that the user can choose it.
 func isOpen(s *setupChange) bool { return s.fault == nil && s.diff != "" }
 
-// lists returns the lists from which the user chooses.
 func (s *setupChanges) lists(offer settingsOffer) *checklist.Lists {
 	s.choice = offer
 	var agents, service []*checklist.Item

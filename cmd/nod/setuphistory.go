@@ -16,8 +16,8 @@ import (
 // historyBytes bounds the total size of the transcripts that setup reads, the newest first.
 const historyBytes = 64 << 20
 
-// past returns the tool calls of the user's past sessions, or nil if there are none or the user does not
-// agree to reading them.
+// past returns the tool calls of the user's past sessions. It returns nil if there are none, or if the user
+// does not allow setup to read them.
 func (c *setupCmd) past(e *env) (calls []policy.SessionCall) {
 	files := transcripts()
 	if len(files) == 0 {

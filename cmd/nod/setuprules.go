@@ -23,11 +23,11 @@ type settingsOffer struct {
 	presets []*checklist.Item
 	past    string                   // a sentence with the number of past sessions on which the presets were tried; may be empty
 	rules   func() []*checklist.Item // the rules that are still worth offering under the chosen preset
-	change  func() *setupChange      // the change by the chosen items; nil without a change
+	change  func() *setupChange      // the change of settings.json by the chosen items; nil if they change nothing
 }
 
-// settingsChoice returns the presets and rules to choose from. The rules are rules for this project's
-// runners, rules that would have spared past questions, and the agent programs' own rules.
+// settingsChoice returns the presets and rules to choose from. It offers rules for this project's builds and
+// tests, rules that would have spared past questions, and the agent programs' own rules.
 func (c *setupCmd) settingsChoice(e *env, past []policy.SessionCall) settingsOffer {
 	s, err := e.settingsNow()
 	var o *ruleOffers
@@ -66,8 +66,8 @@ func (e *env) settingsNow() (s *schemas.Settings, err error) {
 type ruleOffers struct {
 	settings    *schemas.Settings
 	calls       []policy.Call
-	replayed    []policy.Replayed // empty without past sessions
-	now         string            // the preset in force
+	replayed    []policy.Replayed // empty if there are no past sessions
+	now         string            // the name of the preset in force
 	presets     []string
 	presetItems []*checklist.Item       // one item for each preset
 	byPreset    map[string][]*ruleOffer // the offered rules of each preset
@@ -100,8 +100,8 @@ func newRuleOffers(s *schemas.Settings, past []policy.SessionCall) (o *ruleOffer
 	return o, o.addImports()
 }
 
-// addPresets adds the presets that this machine supports. Each shows the number of questions that past
-// sessions would have had with it.
+// addPresets adds the presets that this machine supports. The item of each preset shows the number of
+// questions that it would have asked in past sessions.
 func (o *ruleOffers) addPresets() {
 	for _, p := range []struct{ name, allows string }{
 		{policy.PresetDesign, "a short list of commands that only read"},
@@ -110,7 +110,7 @@ func (o *ruleOffers) addPresets() {
 		{policy.PresetContained, "also builds, tests and other command lines that can lose no work: the kernel holds them to the project, without network"},
 	} {
 		if p.name == policy.PresetContained && p.name != o.now && !canContain() {
-			continue // nod doctor says why commands cannot be contained
+			continue // nod doctor says why this machine cannot contain commands
 		}
 		item := &checklist.Item{Text: p.name, Notes: []string{p.allows}, Detail: policy.Presets(), On: p.name == o.now}
 		if item.On {
@@ -125,7 +125,6 @@ func (o *ruleOffers) addPresets() {
 	}
 }
 
-// preset returns the chosen preset.
 func (o *ruleOffers) preset() string {
 	for i, item := range o.presetItems {
 		if item.On {
@@ -135,7 +134,6 @@ func (o *ruleOffers) preset() string {
 	return o.now
 }
 
-// rules returns the items of the rules that are still worth offering under the chosen preset.
 func (o *ruleOffers) rules() (items []*checklist.Item) {
 	for _, offer := range o.left() {
 		items = append(items, offer.Item)
@@ -159,8 +157,8 @@ func (o *ruleOffers) left() []*ruleOffer {
 	return slices.Concat(o.byPreset[preset], o.imports)
 }
 
-// add adds suggested rules to the list. It leaves out rules that are in the list already, and rules
-// that this user may not add.
+// add adds suggested rules to the list. It leaves out rules that are in the list already, and rules that this
+// user has no right to add.
 func (o *ruleOffers) add(list []*ruleOffer, group string, suggestions []policy.Suggestion) []*ruleOffer {
 	for _, suggestion := range suggestions {
 		rule := suggestion.Rule.String()
@@ -191,7 +189,7 @@ func spares(s policy.Suggestion) []string {
 	return []string{"would have spared " + schemas.Count(s.Spares, "question")}
 }
 
-// addImports adds the own rules of the agent programs whose hook sees every call.
+// addImports adds the agent programs' own rules, for each program whose hook sees every tool call.
 func (o *ruleOffers) addImports() error {
 	for _, host := range hook.Hosts() {
 		if install := (installCmd{Agent: host.Name}); !host.Present() || !install.seesAll() {
@@ -227,7 +225,7 @@ func (o *ruleOffers) addImports() error {
 	return nil
 }
 
-// change returns the change of settings.json by the chosen items, or nil without a change.
+// change returns the change of settings.json by the chosen items, or nil if they change nothing.
 func (o *ruleOffers) change(e *env) *setupChange {
 	preset := o.preset()
 	if preset == o.now {

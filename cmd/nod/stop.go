@@ -69,7 +69,7 @@ func (e *env) runByService() error {
 	}
 	manager, err := service.New(runtime.GOOS)
 	if err != nil {
-		return nil // this system has no service
+		return nil // nod has no service on this operating system
 	}
 	command, err := manager.Command()
 	if err != nil {

@@ -27,7 +27,7 @@ func (e *env) agree(question string) bool {
 func (e *env) typed(prompt string) string {
 	return e.read(prompt, func() string {
 		var word string
-		_, _ = fmt.Fscanln(e.stdin, &word) // Fscanln fails on an empty line, and word stays empty
+		_, _ = fmt.Fscanln(e.stdin, &word) // Fscanln returns an error for an empty line, and leaves the word empty
 		return word
 	})
 }
@@ -36,7 +36,7 @@ func (e *env) typed(prompt string) string {
 // returns "".
 func (e *env) typedLine(prompt string) string {
 	return e.read(prompt, func() string {
-		line, _ := bufio.NewReader(e.stdin).ReadString('\n') // at the end of the input the line stays as it is
+		line, _ := bufio.NewReader(e.stdin).ReadString('\n') // at the end of the input, the line lacks only its line break
 		return strings.TrimSpace(line)
 	})
 }

@@ -110,8 +110,8 @@ func notAJob(s *tokens.Settings, id roles.ID) error {
 	return nil
 }
 
-// checkJobs checks the token service's settings in the data directory, if there are any. Their names
-// must not collide with the existing keys or with the added keys.
+// checkJobs returns an error if the name of an agent in the token service's settings collides with an
+// existing or an added key. It returns nil if there are no such settings.
 func (e *env) checkJobs(keys *roles.Keys, added ...roles.ID) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // flushWithin is how long a stopping process waits for the collector to take its last spans.
 const flushWithin = 3 * time.Second
 
-// openTraces starts the exporter that the variables OTEL_… describe, or returns nil if they describe
-// none. If a variable is wrong, it logs a warning and returns nil, and nod runs without traces. done
+// openTraces starts the exporter that the variables OTEL_… describe, or returns nil if they describe none. If
+// a variable is wrong, it logs a warning and returns nil, and nod runs without traces. The function done
 // sends the last spans.
 func (e *env) openTraces() (exporter *otlp.Exporter, done func()) {
 	config, on, err := otlp.FromEnvironment(os.Getenv, version())

@@ -107,9 +107,9 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// restoreEmpty restores a settings file that has no settings any more; in is the stored installation. A
-// file that nod made is removed, with those directories that nod made for it and that are now empty. A
-// file that was blank before becomes blank again.
+// restoreEmpty restores the state before the installation, if a settings file has no settings any more. A
+// file that nod made is removed, with those directories that nod made for it and that are now empty. A file
+// that was blank before becomes blank again.
 func restoreEmpty(in installs.Install) error {
 	data, err := os.ReadFile(in.Path)
 	if err != nil || !in.Created && in.Blank == nil {
@@ -119,12 +119,12 @@ func restoreEmpty(in installs.Install) error {
 	if json.Unmarshal(data, &holds) != nil {
 		return nil
 	}
-	delete(holds, "version") // nod wrote the version when it created the file
+	delete(holds, "version") // nod wrote the member version when it created the file
 	if len(holds) > 0 {
 		return nil
 	}
 	if in.Blank != nil {
-		if err := os.WriteFile(in.Path, []byte(*in.Blank), 0o600); err != nil { // an existing file keeps its mode
+		if err := os.WriteFile(in.Path, []byte(*in.Blank), 0o600); err != nil { // WriteFile keeps the mode of an existing file
 			return fmt.Errorf("empty %s again: %w", in.Path, err)
 		}
 		return nil

@@ -178,7 +178,7 @@ func (e *env) commandNotes() []string {
 	case e.place.DataDir != "":
 		notes = append(notes, "nod's other commands find it by --data or NOD_DATA")
 	}
-	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // go run started this process
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // go run has built this program
 		if _, err := exec.LookPath("nod"); err != nil {
 			notes = append(notes, "for nod type go run ./cmd/nod, until you go install ./cmd/nod")
 		}
@@ -211,7 +211,6 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 	return nil
 }
 
-// view starts a viewer that prints prompts and outcomes.
 func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), err error) {
 	conn, err := n.Connect(e.ctx, roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
@@ -224,7 +223,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 			if p.Tier != schemas.TierConnected {
 				return 0
 			}
-			after, err := desk.NotifyAfter(e.ctx) // in this tier, an approver is at the session
+			after, err := desk.NotifyAfter(e.ctx) // TierConnected means that an approver is at the session
 			if err != nil {
 				return schemas.DefaultNotifyAfter
 			}
@@ -246,8 +245,8 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 type screen struct {
 	*env
 	colours bool
-	rings   bool     // whether the terminal rings for each new request; see people.Ring
-	desktop *desktop // shows notifications instead of the terminal, which then only rings its bell; nil for none
+	rings   bool     // true if the terminal rings for each new request; see people.Ring
+	desktop *desktop // shows desktop notifications, and the terminal then only rings its bell; nil if the terminal notifies
 	mu      sync.Mutex
 	rung    map[string]bool // keys of the pending requests for which the terminal has rung
 }
@@ -272,7 +271,7 @@ func (s *screen) show(p schemas.Prompt) {
 			fmt.Fprint(s.stdout, people.Ring(p))
 		}
 	}
-	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // nod show prints the rest
+	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // the rest of the request is printed by nod show
 	how := "nod allow " + p.PendingID + " · nod deny " + p.PendingID
 	if isQuestion(&p) {
 		how = "nod answer " + p.PendingID + " NUMBER, or your own words"
@@ -280,8 +279,8 @@ func (s *screen) show(p schemas.Prompt) {
 	fmt.Fprintf(s.stdout, "\n%s\n  %s\n", question, how)
 }
 
-// readSettings reads the settings file at path. If path is empty, it reads settings.json of the data
-// directory. It returns nil if that file does not exist.
+// readSettings reads the settings file at path. Without a path, it reads settings.json of the data directory.
+// It returns nil if that file does not exist.
 func readSettings(path, dir string) ([]byte, error) {
 	named := path != ""
 	if !named {

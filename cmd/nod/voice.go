@@ -54,7 +54,7 @@ func (c *voiceCmd) Run(e *env) error {
 	return err
 }
 
-// heard returns a channel with the lines of standard input, which is closed at the end of the input.
+// heard returns a channel with the lines of standard input. The channel is closed at the end of the input.
 func (e *env) heard() <-chan string {
 	lines := make(chan string)
 	go func() {

@@ -16,17 +16,17 @@ import (
 
 const claudePackage = "@anthropic-ai/claude-code"
 
-// claude returns a command for Claude Code. The string program is Claude Code itself or a program that
-// starts it.
+// claude returns a command for Claude Code. The string program is the path of Claude Code or of a program
+// that starts it.
 func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_API_KEY=none",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
-		"ENABLE_TOOL_SEARCH=false") // offer every tool to the model at once
+		"ENABLE_TOOL_SEARCH=false") // Claude Code then offers every tool to the model at once
 	return c
 }
 
-// installs returns a command that installs Claude Code's hook.
+// The method installs returns a command that installs Claude Code's hook.
 func (x *machine) installs(program string, flags ...string) *exec.Cmd {
 	return x.installFor("claude-code", program, append([]string{"--settings", x.claudeSettings()}, flags...)...)
 }
@@ -87,8 +87,8 @@ func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	})
 }
 
-// Claude Code asks its user to approve a plan, and a person answers through the hook. After an allow
-// Claude Code leaves the plan mode; after a denial the model gets the person's words.
+// Claude Code asks its user to approve a plan, and a person answers through the hook. After an allow Claude
+// Code leaves its plan mode; after a denial the model gets the person's words.
 func TestClaudeCodeAsksToApproveAPlan(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for said, heard := range map[string]string{"1": "approved your plan", "use go build": "keep planning: use go build"} {
@@ -107,7 +107,7 @@ func TestClaudeCodeAsksToApproveAPlan(t *testing.T) {
 	})
 }
 
-// In the mode auto, Claude Code itself denies a call. If a person allows the call through the hook, the
+// In the mode "auto", Claude Code itself denies a call. If a person allows the call through the hook, the
 // call runs once when the agent repeats it.
 func TestClaudeCodeRepeatsACallThatItHadDenied(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
@@ -216,8 +216,8 @@ func TestClaudeCodeByMCP(t *testing.T) {
 	})
 }
 
-// claudeAsks runs Claude Code and answers its request to run a shell command. It requires that the
-// command ran after an allow, and only then.
+// claudeAsks runs Claude Code and answers its request to run a shell command. It requires that the command
+// has run if the answer allows it, and only then.
 func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	a := x.starts(c)
 	r := x.asked(a)
@@ -227,10 +227,10 @@ func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	x.shows(answer, "said by Ann")
 }
 
-// claudeHosted installs the hook and runs Claude Code until the model has a result. It calls the
-// function answer with Claude Code's request. The test acts as Claude Code's host over the standard
-// streams, and answers no permission prompts. Claude Code needs a host, because without one the model
-// cannot use AskUserQuestion in print mode, and version 2.1.197 calls no PermissionRequest hook.
+// claudeHosted installs the hook and runs Claude Code until the model has a result. It passes Claude Code's
+// request to the function answer. The test acts as Claude Code's host over the standard streams, and answers
+// no permission prompts. Claude Code needs a host, because without one the model cannot use AskUserQuestion
+// in print mode, and version 2.1.197 calls no PermissionRequest hook.
 func (x *machine) claudeHosted(program string, answer func(request), args ...string) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
 	args = append([]string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio"}, args...)
@@ -246,8 +246,8 @@ func (x *machine) claudeHosted(program string, answer func(request), args ...str
 	x.ends(a)
 }
 
-// Claude Code gives its model the session's notices, both with the user's prompt and after a call that a
-// person allowed with another input.
+// Claude Code gives its model the session's notices, both with the next prompt that the user types and after
+// a call that a person allowed with a changed input.
 func TestClaudeCodeTellsItsModelTheNotices(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		const session = "11111111-2222-4333-8444-555555555555"

@@ -14,7 +14,6 @@ import (
 
 var clineTouch = call{"run_commands", map[string]any{"commands": []string{touch}}}
 
-// clineUsesTheModel makes Cline use the fake model.
 func (x *machine) clineUsesTheModel(program string) {
 	out, err := x.command(program, "auth", "-p", "openai-native", "-k", "none", "-m", "gpt-5", "-b", x.model.URL+"/v1").CombinedOutput()
 	require.NoError(x.t, err, "cline auth: %s", out)
@@ -41,7 +40,7 @@ func TestClineAsksAboutTwoCalls(t *testing.T) {
 		x.starts(c)
 		ended := prompts(t, acp.NewClientSideConnection(editor{t: t}, in, out), "", x.project)
 		answered := map[string]bool{}
-		answer := map[string]string{"Bash": "deny", "acp_execute": "allow"} // nod names a call of several commands acp_execute, and not Bash
+		answer := map[string]string{"Bash": "deny", "acp_execute": "allow"} // the tool of a call that runs several commands is acp_execute, and not Bash
 		x.until("Cline asks twice", func() bool {
 			for _, r := range x.pending() {
 				if !answered[r.ID] {

@@ -21,7 +21,8 @@ import (
 
 func codexShell(line string) call { return call{"exec_command", map[string]any{"cmd": line}} }
 
-// codex returns a command of Codex or of nod, with the Codex home of this machine.
+// codex returns a command of Codex or of nod. The command uses the Codex home in the machine's home
+// directory.
 func (x *machine) codex(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "CODEX_HOME="+x.codexHome())
@@ -42,7 +43,6 @@ func (x *machine) codexSets(lines string) {
 	require.NoError(x.t, f.Close())
 }
 
-// codexUsesTheModel makes Codex use the fake model.
 func (x *machine) codexUsesTheModel() {
 	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
 }
@@ -67,7 +67,7 @@ func TestCodexByHook(t *testing.T) {
 	})
 }
 
-// codexHook is a hook in Codex's reply to hooks/list.
+// codexHook is one hook in Codex's reply to the call hooks/list.
 type codexHook struct {
 	Key    string `json:"key"`
 	Status string `json:"trustStatus"`
@@ -80,7 +80,7 @@ func (x *machine) codexTrusts(program string) {
 	for _, h := range found {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}
-	findings, _ := x.command(x.nod, "doctor").Output() // the exit code also depends on other findings
+	findings, _ := x.command(x.nod, "doctor").Output() // the exit code of nod doctor also depends on other findings
 	assert.Contains(x.t, string(findings), "Codex trusts the hook")
 }
 

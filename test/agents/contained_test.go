@@ -15,8 +15,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// contains puts the preset contained into force and writes a script into the project. The script leaves the
-// file ran in the project, tries to leave a file outside the project, and prints the project's secret.
+// The method contains puts the preset "contained" into force and writes a script into the project. The script
+// creates the file "ran" in the project, tries to create a file outside the project, and prints the project's
+// secret.
 func (x *machine) contains() (script, outside string) {
 	if level, err := contain.Support(); level != contain.Namespaces {
 		x.t.Skipf("left out: this machine cannot contain commands: %v", err)

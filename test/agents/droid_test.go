@@ -21,8 +21,8 @@ func droidShell(line string) call {
 	return call{"Execute", map[string]any{"command": line, "riskLevel": "low", "riskLevelReason": "leaves a file", "summary": "leave a file"}}
 }
 
-// droid returns a command for Factory's droid, which uses the fake model. With this flag it runs every call
-// without asking its user.
+// droid returns a command for Factory's droid, which uses the fake model. With the flag
+// --skip-permissions-unsafe, droid runs every call without asking its user.
 func (x *machine) droid(program string) *exec.Cmd {
 	settings := filepath.Join(x.home, ".factory", "settings.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
@@ -30,7 +30,7 @@ func (x *machine) droid(program string) *exec.Cmd {
 	return x.command(program, "exec", "-m", "custom:Fake-0", "--skip-permissions-unsafe", "go on")
 }
 
-// droid asks its hook before every call, and runs an input that a person has changed.
+// droid asks its hook before every call, and runs a call with the input that a person has changed.
 func TestDroidByHook(t *testing.T) {
 	each(t, hook.Droid(), droidPackage, func(t *testing.T, program string) {
 		for answer := range answers {

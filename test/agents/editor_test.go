@@ -27,9 +27,10 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// silentEditor is an editor that answers no permission request. It reports each request on the channel asked.
+// silentEditor is an editor that answers no permission request. It reports each request on the Go channel
+// asked.
 type silentEditor struct {
-	acp.Client // nil, as in the type editor
+	acp.Client // nil, because no test calls the methods that silentEditor does not define
 	asked      chan<- struct{}
 }
 
@@ -41,8 +42,9 @@ func (e silentEditor) RequestPermission(ctx context.Context, _ acp.RequestPermis
 
 func (silentEditor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// edits runs c, which is nod acp with an agent, and logs in if method is not empty. It sends a prompt
-// and answers the agent's request. When the agent has ended, edits returns the request.
+// The method edits runs the command c, which starts nod acp with an agent. If method is not empty, edits logs
+// in to the agent by this ACP method. It sends a prompt and answers the agent's request. When the agent has
+// ended, edits returns the request.
 func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)
@@ -58,8 +60,8 @@ func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	return r
 }
 
-// editsAgain runs c, which is nod acp --turns with an agent. It sends a prompt, allows the agent's
-// request, and replies to the question at the end of the turn. It requires that the model gets the
+// editsAgain runs the command c, which starts nod acp --turns with an agent. It sends a prompt, allows the
+// agent's request, and replies to the question at the end of the turn. It requires that the model gets the
 // reply, and that the end of the next turn is a question too.
 func (x *machine) editsAgain(c *exec.Cmd, method string) {
 	in, err := c.StdinPipe()
@@ -82,8 +84,8 @@ func (x *machine) editsAgain(c *exec.Cmd, method string) {
 	assert.Empty(x.t, x.pending())
 }
 
-// prompts opens a session in dir and sends a prompt. When the prompt's turn is over, the channel gets
-// the error of the turn, or nil.
+// The function prompts opens a session in dir and sends a prompt. When the prompt's turn is over, the
+// returned Go channel gets the error of the turn, or nil.
 func prompts(t *testing.T, conn *acp.ClientSideConnection, method, dir string) <-chan error {
 	conn.SetLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

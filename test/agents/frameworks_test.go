@@ -17,7 +17,7 @@ import (
 
 // The adapters of the TypeScript client run with the real frameworks and a fake model. An allow runs the
 // tool, an edit runs it with the edited input, and after a denial the model gets the person's words. For
-// LangChain and Mastra the test calls the tool without their agents.
+// LangChain and Mastra, the test calls the tool itself, without an agent of the framework.
 func TestFrameworkAdapters(t *testing.T) {
 	dir := os.Getenv(npm.OptIn)
 	if dir == "" {
@@ -29,7 +29,7 @@ func TestFrameworkAdapters(t *testing.T) {
 	require.NoError(t, err)
 	program, err := os.ReadFile("frameworks/app.mjs")
 	require.NoError(t, err)
-	app := filepath.Join(dir, "app.mjs") // the program must be beside the frameworks to find them
+	app := filepath.Join(dir, "app.mjs") // Node.js finds the frameworks only if the program is beside them
 	require.NoError(t, os.WriteFile(app, program, 0o600))
 
 	x := newMachine(t, newModel(t, call{"unused", nil}))
@@ -68,7 +68,7 @@ func TestFrameworkAdapters(t *testing.T) {
 	}
 }
 
-// servesHTTP starts nod http until the end of the test, and returns its address.
+// servesHTTP runs nod http until the end of the test, and returns its address.
 func (x *machine) servesHTTP() (url string) {
 	c := exec.Command(x.nod, "http", "--listen", "127.0.0.1:0")
 	c.Env, c.Dir = x.command(x.nod).Env, x.project

@@ -22,7 +22,7 @@ func geminiShell(line string) call {
 	return call{"run_shell_command", map[string]any{"command": line, "description": "leave a file", "is_background": false}}
 }
 
-// gemini returns a command for Gemini CLI. The string program is Gemini CLI itself or a program that
+// gemini returns a command for Gemini CLI. The string program is the path of Gemini CLI or of a program that
 // starts it.
 func (x *machine) gemini(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
@@ -38,7 +38,7 @@ func (x *machine) geminiUsesAKey() {
 	require.NoError(x.t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
 }
 
-// Gemini CLI asks its hook even without a terminal and with --yolo. With this flag it runs every call
+// Gemini CLI asks its hook even without a terminal and with the flag --yolo, by which it runs every call
 // without asking its user.
 func TestGeminiByHook(t *testing.T) {
 	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
@@ -72,7 +72,7 @@ func TestGeminiByACP(t *testing.T) {
 	})
 }
 
-// A reply to the end of a turn is Gemini CLI's next prompt.
+// A person's reply to the question at the end of a turn becomes Gemini CLI's next prompt.
 func TestGeminiByACPGetsAReply(t *testing.T) {
 	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, geminiTouch))

@@ -35,10 +35,10 @@ var binary = sync.OnceValues(func() (string, error) {
 // variable of the test's environment except PATH.
 type machine struct {
 	t                       *testing.T
-	nod, home, project, ran string // paths; ran is the file that touch creates
+	nod, home, project, ran string // paths; ran is the path of the file that the command touch creates
 	model                   *model
-	up                      *exec.Cmd // the running nod
-	edited                  bool      // the test has changed the hook's settings
+	up                      *exec.Cmd // the running process nod up
+	edited                  bool      // true if the test has changed the hook's settings
 }
 
 func newMachine(t *testing.T, m *model) *machine {
@@ -54,19 +54,20 @@ func newMachine(t *testing.T, m *model) *machine {
 	return x
 }
 
-// startNod starts nod up and waits until it is ready.
+// startNod starts the process nod up and waits until it is ready.
 func (x *machine) startNod() {
 	x.up = x.command(x.nod, "up", "-q", "--listen", "127.0.0.1:0")
 	x.says(x.up, "nod is up on")
 }
 
-// killNod kills nod up, as a crash does. It does nothing if nod has ended.
+// killNod kills the process nod up, as a crash does. It does nothing if the process has ended.
 func (x *machine) killNod() {
-	_ = x.up.Process.Kill() // fails if nod has ended
+	_ = x.up.Process.Kill() // Kill fails if nod has ended
 	_ = x.up.Wait()
 }
 
-// says starts a program, waits until it prints a line that contains want, and returns that line.
+// The method says starts a program, waits until it prints a line that contains the text want, and returns
+// that line.
 func (x *machine) says(c *exec.Cmd, want string) string {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
@@ -84,8 +85,8 @@ func (x *machine) says(c *exec.Cmd, want string) string {
 	}
 }
 
-// command returns a command of this machine without starting it. The command's HTTP proxy is the fake
-// model, which refuses requests to other hosts.
+// command returns a command of the machine without starting it. The command's HTTP proxy is the fake model,
+// which refuses requests to other hosts.
 func (x *machine) command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(program, args...)
 	c.Dir = x.project
@@ -97,7 +98,7 @@ func (x *machine) command(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// does runs a nod command, requires that it succeeds, and returns its stdout.
+// The method does runs a nod command, requires that it succeeds, and returns its stdout.
 func (x *machine) does(args ...string) string {
 	c := x.command(x.nod, args...)
 	var out, errs bytes.Buffer
@@ -106,42 +107,40 @@ func (x *machine) does(args ...string) string {
 	return out.String()
 }
 
-// installFor returns a command that installs the hook of a host. The host's program is in the command's
-// PATH, because nod install asks it for its version, on which the hook depends.
+// installFor returns a command that installs the hook of a host. The host's program is in the command's PATH,
+// because nod install runs the program to get its version, and the hook depends on the version.
 func (x *machine) installFor(host, program string, flags ...string) *exec.Cmd {
 	c := x.command(x.nod, append([]string{"install", host}, flags...)...)
 	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 	return c
 }
 
-// installsFor installs the hook of a host.
 func (x *machine) installsFor(host, program string, flags ...string) {
 	out, err := x.installFor(host, program, flags...).CombinedOutput()
 	require.NoError(x.t, err, "%s", out)
 }
 
-// agent is a running agent program.
 type agent struct {
 	pid       int
 	out, errs bytes.Buffer
 	ended     chan struct{}
-	err       error // the reason for the end of the agent; set before ended is closed
+	err       error // the reason for the end of the agent, which is set before the channel ended is closed
 }
 
 const patience = 2 * time.Minute
 
-// start starts a program in a new process group. The returned function kills the whole group, because
-// child processes may outlive the program. After 4*patience, start itself kills the group.
+// The function start starts a program in a new process group. The returned function kills the whole group,
+// because child processes may outlive the program. A timer also kills the group after 4*patience.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
-	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // fails if the group has ended
+	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // Kill fails if the group has ended
 	latest := time.AfterFunc(4*patience, kill)
 	return func() { latest.Stop(); kill() }
 }
 
-// starts starts an agent program. At the end of the test it kills the program and its child processes,
-// and logs their output if the test has failed.
+// The method starts starts an agent program. At the end of the test it kills the program and its child
+// processes, and logs their output if the test has failed.
 func (x *machine) starts(c *exec.Cmd) *agent {
 	a := &agent{ended: make(chan struct{})}
 	if c.Stderr = &a.errs; c.Stdout == nil {
@@ -171,7 +170,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// ends waits until the agent has ended, and requires exit code 0.
+// The method ends waits until the agent has ended, and requires exit code 0.
 func (x *machine) ends(a *agent) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -193,11 +192,10 @@ type request struct {
 	Details json.RawMessage `json:"action_details"`
 }
 
-// tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// The method until polls the condition so. If the condition is not true within patience, the test
-// fails with the text what.
+// The method until polls a condition. If the condition is not true within patience, the test fails with the
+// text what.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()
@@ -211,8 +209,8 @@ func (x *machine) until(what string, so func() bool) {
 	}
 }
 
-// asked waits until an agent has a pending request, and returns the request. If there are several, the
-// test fails.
+// The method asked waits until an agent has a pending request, and returns the request. If there are several,
+// the test fails.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {
@@ -229,21 +227,21 @@ func (x *machine) pending() (all []request) {
 	return all
 }
 
-// history returns the decisions that nod lists.
 func (x *machine) history() (all []json.RawMessage) {
 	require.NoError(x.t, json.Unmarshal([]byte(x.does("history", "--json")), &all))
 	return all
 }
 
-// answers has the nod commands with which tests answer requests. The value is true if the tool call runs
-// after this command.
+// answers has the nod commands with which tests answer requests. The value of a command is true if the tool
+// call runs after it.
 var answers = map[string]bool{"allow": true, "deny": false}
 
-// touch is a shell command that creates the file ran in the project.
+// touch is a shell command that creates the file "ran" in the project.
 const touch = "echo yes > ran"
 
-// shows checks the result of an answer after the agent has ended. After an allow, the command touch must have
-// run. After a denial, it must not have run, and the model must have got a text that contains refusal.
+// The method shows checks the result of an answer after the agent has ended. After an allow, the command
+// touch must have run. After a denial, it must not have run, and the model must have got a text that contains
+// the string refusal.
 func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// matrixCase is a column of the matrix. The function run runs the case and returns the text of its cell.
+// matrixCase is a column of the table in docs/agents.md. The function run runs the case and returns the text
+// of its cell.
 type matrixCase struct {
 	name string
 	run  func(s *scene) string
@@ -101,7 +102,7 @@ func outlastsTheHost(s *scene) string {
 	return yes(len(open) == 1 && open[0].ID == q.ID, "the question is withdrawn")
 }
 
-// shortens changes the time limit of the installed hook from one day to 20 s.
+// The method shortens changes the time limit of the installed hook from one day to 20 s.
 func (s *scene) shortens() {
 	s.edited = true
 	found := false
@@ -135,7 +136,7 @@ func losesItsHost(s *scene) string {
 	r := s.begins([]call{s.shell(touch)})
 	s.asksOnce(r)
 	for _, pid := range s.programs(r.pid) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // fails if the process has ended together with its parent
+		_ = syscall.Kill(pid, syscall.SIGKILL) // Kill fails if the process has ended together with its parent
 	}
 	return s.withdrawn(r)
 }
@@ -151,10 +152,10 @@ func losesItsHook(s *scene) string {
 	return result
 }
 
-// withdrawn requires that the call did not run. Its result says whether nod has withdrawn the question of the
-// agent, which no longer waits.
+// withdrawn requires that the call did not run. Its result says whether nod has withdrawn the agent's
+// question after the agent stopped waiting.
 func (s *scene) withdrawn(r *run) string {
-	end := time.Now().Add(45 * time.Second) // nod waits half a minute for a server that does not answer
+	end := time.Now().Add(45 * time.Second) // nod tries for half a minute to reach a server that does not answer
 	open := 1
 	s.until("the question is withdrawn", func() bool {
 		open = len(s.pending())
@@ -202,7 +203,7 @@ func edits(s *scene) string {
 	return "not carried"
 }
 
-// A person allows a call from now on. The same call then runs without a question.
+// A person allows a call with a standing answer. The same call then runs without a question.
 func lasts(s *scene) string {
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.project, "Makefile"), []byte("leave:\n\t@echo yes >> ran\n"), 0o600))
 	again := s.shell("make leave")
@@ -233,9 +234,9 @@ func lasts(s *scene) string {
 func asksTwice(s *scene) string {
 	r := s.begins([]call{s.shell(touch), s.shell("echo two > two")})
 	s.question(r, 1, patience)
-	s.question(r, 2, 10*time.Second) // some agents ask about the second call only after the first
+	s.question(r, 2, 10*time.Second) // some agents ask about the second call only after the first call is decided
 	together := len(s.pending())
-	waits := time.Now().Add(10 * time.Second) // some agents run no call before all of them are decided
+	waits := time.Now().Add(10 * time.Second) // some agents run no call before all calls are decided
 	s.until("the turn is over", func() bool {
 		for _, q := range s.pending() {
 			if strings.Contains(string(q.Details), "echo two") {
@@ -245,7 +246,7 @@ func asksTwice(s *scene) string {
 		}
 		for _, q := range s.pending() {
 			if strings.Contains(string(q.Details), touch) && (together < 2 || s.left("two") != "" || time.Now().After(waits)) {
-				_, _ = s.tries("deny", q.ID) // fails if its agent has given it up meanwhile
+				_, _ = s.tries("deny", q.ID) // the command fails if the agent no longer waits for this call
 			}
 		}
 		return r.over()
@@ -260,7 +261,7 @@ func (s *scene) programs(root int) []int {
 	for i := 0; i < len(all); i++ {
 		children, _ := filepath.Glob("/proc/" + strconv.Itoa(all[i]) + "/task/*/children")
 		for _, path := range children {
-			text, _ := os.ReadFile(path) // a process that has ended has no children
+			text, _ := os.ReadFile(path) // after its end, a process has no children
 			for _, field := range strings.Fields(string(text)) {
 				pid, err := strconv.Atoi(field)
 				require.NoError(s.t, err)

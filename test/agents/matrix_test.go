@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the results of TestMatrix into docs/agents.md")
 
-// scene is one case of the matrix: a machine and an agent that is not started yet.
+// scene is one case of the table in docs/agents.md: a machine and an agent that is not started yet.
 type scene struct {
 	*machine
 	way
@@ -29,7 +29,7 @@ type scene struct {
 
 // Each way of connecting an agent runs every case with the real agent, and its row in docs/agents.md must
 // have the results. A result is "yes", "no: WHY", or "not carried" if the way cannot do the case. The files
-// of the agent's tool calls show which calls ran. If a call runs that must not run, the test fails,
+// that the agent's tool calls create show which calls ran. If a call runs that must not run, the test fails,
 // whatever the page says.
 func TestMatrix(t *testing.T) {
 	for _, w := range ways() {
@@ -58,15 +58,15 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// begins starts the agent. The model makes the calls in first and, after all their results, the calls in
-// then.
+// The method begins starts the agent. The model makes the first calls and, when it has all their results, the
+// calls of the parameter then.
 func (s *scene) begins(first []call, then ...call) *run {
 	s.model.calls, s.model.then = first, then
 	s.rig.installs(s.machine, s.program)
 	return s.runs(s.machine, s.program)
 }
 
-// question waits until the agent has asked n questions, its turn is over or the time limit has passed. It
+// question waits until the agent has asked n questions, its turn is over, or the time limit has passed. It
 // returns the pending questions.
 func (s *scene) question(r *run, n int, limit time.Duration) (all []request) {
 	end := time.Now().Add(limit)
@@ -78,14 +78,12 @@ func (s *scene) question(r *run, n int, limit time.Duration) (all []request) {
 	return all
 }
 
-// asksOnce waits for the agent's only question.
 func (s *scene) asksOnce(r *run) request {
 	all := s.question(r, 1, patience)
 	require.Len(s.t, all, 1, "the agent's questions")
 	return all[0]
 }
 
-// stops waits until the agent's turn is over.
 func (s *scene) stops(r *run) {
 	s.until("the turn is over", func() bool { return r.over() || r.hasEnded() })
 }
@@ -100,7 +98,7 @@ func (s *scene) stopsOrAsks(r *run) (alone bool) {
 	return alone && !r.over()
 }
 
-// left returns the content of a file in the project, or "" if the file does not exist.
+// The method left returns the content of a file in the project, or "" if the file does not exist.
 func (s *scene) left(name string) string {
 	text, err := os.ReadFile(filepath.Join(s.project, name))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -114,20 +112,19 @@ func (s *scene) nothingRan() {
 	require.Empty(s.t, s.left("ran"), "the call ran, and no person has allowed it")
 }
 
-// applies puts settings into force.
 func (s *scene) applies(settings string) {
 	path := filepath.Join(s.home, "settings.json")
 	require.NoError(s.t, os.WriteFile(path, []byte(settings), 0o600))
 	s.does("settings", "apply", path)
 }
 
-// tries runs a nod command. It returns the output, and whether the command succeeded.
+// The method tries runs a nod command. It returns the output, and whether the command succeeded.
 func (s *scene) tries(args ...string) (out string, ok bool) {
 	said, err := s.command(s.nod, args...).CombinedOutput()
 	return string(said), err == nil
 }
 
-// yes returns "yes" if so is true, and otherwise "no: " with the text why.
+// The function yes returns "yes" for a true condition, and otherwise "no: " with the reason why.
 func yes(so bool, why string) string {
 	if so {
 		return "yes"
@@ -135,7 +132,7 @@ func yes(so bool, why string) string {
 	return "no: " + why
 }
 
-// posts sends a body to the agent's own server, and decodes the reply.
+// The method posts sends a body to the agent's own server, and decodes the reply.
 func (x *machine) posts(url, body string, into any) {
 	resp, err := http.Post(url, "application/json", strings.NewReader(body))
 	require.NoError(x.t, err)
@@ -144,7 +141,7 @@ func (x *machine) posts(url, body string, into any) {
 	require.NoError(x.t, json.NewDecoder(resp.Body).Decode(into))
 }
 
-// The matrix stands between these marks of docs/agents.md.
+// The page docs/agents.md has the table of results between these two marks.
 const (
 	matrixPage  = "../../docs/agents.md"
 	matrixBegin = "<!-- matrix -->\n"
@@ -159,7 +156,7 @@ func matrixRow(w way, program string, found map[string]string) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// cellsOf returns the cells of a row without its date.
+// cellsOf returns the cells of a table row, without the cell of its date.
 func cellsOf(row string) []string {
 	cells := strings.Split(row, " | ")
 	if len(cells) > 2 {
@@ -188,7 +185,8 @@ func matrixRowOf(t *testing.T, w way) string {
 	return rows[w.title]
 }
 
-// writeMatrixRow replaces one way's row in the page and keeps all other rows.
+// writeMatrixRow replaces the table row of one way of connecting an agent, and keeps all other rows of the
+// page.
 func writeMatrixRow(t *testing.T, w way, row string) {
 	head, tail, rows := matrixRows(t)
 	rows[w.title] = row

@@ -20,21 +20,21 @@ type call struct {
 	input map[string]any
 }
 
-// model is a fake language model with the APIs of three providers. If an agent offers the tool of
-// the first call, the model makes all its calls in one answer. It stores the results of its calls
-// and, when it has them all, makes the calls in then or ends the turn. The model is also the agent's
-// HTTP proxy, which refuses all traffic.
+// model is a fake language model with the APIs of three providers. If the agent's request offers the tool of
+// the first call, the model makes all its calls in one answer. It stores their results. When it has all
+// results, it makes the calls of its field then or, if there are none, ends the turn. The model is also the
+// agent's HTTP proxy, which refuses all traffic.
 type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
-	then  []call // the calls of a second answer, after all results of the first
-	whole bool   // the model refuses streams, so that the agent asks for one JSON answer
-	fails string // if not empty, the model refuses requests that offer tools, with status 400 and this message
+	then  []call // the calls that the model makes after it has got all results of its first calls
+	whole bool   // true if the model refuses streams, so that the agent asks for one JSON answer
+	fails string // if not empty, the model refuses requests that offer tools, with status 400 and this text as message
 
 	mu   sync.Mutex
 	last string   // the agent's last request that offered tools
-	told []string // the results of calls, as the agent sent them
+	told []string // the results of tool calls, as the agent sent them
 	seen []string // the requests of the agent, one line each
 }
 
@@ -50,7 +50,7 @@ func newModel(t *testing.T, calls ...call) *model {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
-		server.CloseClientConnections() // a killed agent may have left a connection open
+		server.CloseClientConnections() // the server would wait for a connection that a killed agent has left open
 		server.Close()
 		if t.Failed() {
 			t.Logf("the model was asked:\n%s", strings.Join(m.seen, "\n"))
@@ -60,11 +60,11 @@ func newModel(t *testing.T, calls ...call) *model {
 	return m
 }
 
-// turn is the part of an agent's request that the model needs: the names of the offered tools, and
-// the results of earlier calls.
+// turn is the part of an agent's request that the model needs: the names of the tools that the agent offers,
+// and the results of earlier calls.
 type turn struct {
 	tools, results []string
-	whole          bool // the agent wants one JSON value instead of a stream of events
+	whole          bool // true if the agent wants one JSON value instead of a stream of events
 }
 
 // serve returns the handler for the API of one provider. The function read converts a request to a
@@ -73,7 +73,7 @@ func serve[Request any](m *model, read func(Request) turn, write func(io.Writer,
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the agent has closed the connection
+			return // ReadAll fails if the agent has closed the connection
 		}
 		var in Request
 		if err := json.Unmarshal(body, &in); !assert.NoError(m.t, err, "%s", r.URL) {
@@ -140,7 +140,6 @@ func (m *model) lastAsked() string {
 	return m.last
 }
 
-// event writes one server-sent event.
 func event(w io.Writer, name string, data map[string]any) {
 	if name != "" {
 		fmt.Fprintf(w, "event: %s\n", name)
@@ -148,11 +147,10 @@ func event(w io.Writer, name string, data map[string]any) {
 	fmt.Fprintf(w, "data: %s\n\n", text(data))
 }
 
-// text returns a value as JSON.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
-		return "{}" // impossible, because the tests use only values that JSON can encode
+		return "{}" // the tests use only values that JSON can encode
 	}
 	return string(out)
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// gates makes nod keep a notice for a session: a scheduled task of this name lacks permissions.
+// The method gates reports to nod that a scheduled task with the given name lacks a permission, so that nod
+// has a notice for the session.
 func (x *machine) gates(session, name string) {
 	x.does("gate", "--session", session, "--name", name, "--id", name, "--permission", "@network")
 }
 
-// hears runs an agent that asks about one call. During the call, nod gets a notice for the session. The
-// agent's model must be told the notice with the call's decision or its result.
+// The method hears runs an agent that asks about one call. During the call, nod gets a notice for the
+// session. The agent's model must be told the notice together with the decision or the result of the call.
 func (x *machine) hears(c *exec.Cmd, answer string) (session string) {
 	a := x.starts(c)
 	r := x.asked(a)
@@ -62,7 +63,7 @@ func TestQwenTellsItsModelTheNotices(t *testing.T) {
 	})
 }
 
-// Copilot CLI gives its model no text with an allow, so the notice comes with the next prompt.
+// Copilot CLI gives its model no text with an allow, so the notice comes with the user's next prompt.
 func TestCopilotTellsItsModelTheNotices(t *testing.T) {
 	each(t, hook.Copilot(), copilotPackage, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, copilotShell(touch)))

@@ -26,7 +26,7 @@ const otherPlugin = `export default {
 // openClawAsksNod configures OpenClaw for the fake model, and installs nod's plugin.
 func (x *machine) openClawAsksNod() { x.openClawHas("{}") }
 
-// openClawHas is like openClawAsksNod, with these settings of plugins.
+// openClawHas is like openClawAsksNod, and also sets the member "plugins" of OpenClaw's settings.
 func (x *machine) openClawHas(plugins string) {
 	settings := filepath.Join(x.home, ".openclaw", "openclaw.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
@@ -64,7 +64,8 @@ func TestOpenClawByHook(t *testing.T) {
 				x.shows(answer, "said by Ann")
 			})
 		}
-		// A person removes an argument, although another plugin changes the command.
+		// A person removes an argument from a call. The removal counts, although another plugin changes the
+		// call's command.
 		t.Run("edit", func(t *testing.T) {
 			x := newMachine(t, newModel(t, call{"exec", map[string]any{"command": "./absent", "workdir": t.TempDir()}}))
 			other := filepath.Join(x.home, "other.ts")

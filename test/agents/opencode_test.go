@@ -14,20 +14,20 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// openCodeSettings are settings for OpenCode or Kilo. Their only model is the fake model at some address,
-// which has Anthropic's Messages API.
+// openCodeSettings are settings for OpenCode or Kilo. Their only model is the fake model, which has
+// Anthropic's Messages API; %q stands for its address.
 const openCodeSettings = `{
   "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
   "provider": {"fake": {"npm": "@ai-sdk/anthropic", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},
     "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}}
 }`
 
-// openCodeOff lists environment variables that turn off all features that need other hosts. Each name
-// needs the program's name before it.
+// openCodeOff lists environment variables that turn off all features that need other hosts. Each variable
+// begins with the program's name, which the list leaves out.
 var openCodeOff = []string{"_DISABLE_MODELS_FETCH=1", "_DISABLE_AUTOUPDATE=1", "_DISABLE_LSP_DOWNLOAD=1", "_DISABLE_DEFAULT_PLUGINS=1"}
 
-// openCode returns a command of nod acp with OpenCode. OpenCode uses the fake model and the settings of
-// nod install.
+// openCode returns a command of nod acp with OpenCode. OpenCode uses the fake model and the settings that nod
+// install writes.
 func (x *machine) openCode(program string, flags ...string) *exec.Cmd {
 	settings := filepath.Join(x.project, "opencode.json")
 	require.NoError(x.t, os.WriteFile(settings, fmt.Appendf(nil, openCodeSettings, x.model.URL+"/v1"), 0o600))
@@ -39,8 +39,8 @@ func (x *machine) openCode(program string, flags ...string) *exec.Cmd {
 	return c
 }
 
-// With the settings of nod install, OpenCode asks its editor for permission, and nod acp answers instead
-// of the editor. After a denial OpenCode ends the turn, so the model gets no result.
+// With the settings that nod install writes, OpenCode asks its editor for permission, and nod acp answers
+// instead of the editor. After a denial OpenCode ends the turn, so the model gets no result.
 func TestOpenCodeByACP(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -56,7 +56,7 @@ func TestOpenCodeByACP(t *testing.T) {
 	}, npm.OpenCode)
 }
 
-// A reply to the end of a turn is OpenCode's next prompt.
+// A person's reply to the question at the end of a turn becomes OpenCode's next prompt.
 func TestOpenCodeByACPGetsAReply(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, call{"bash", map[string]any{"command": touch, "description": "leave a file"}}))

@@ -18,7 +18,7 @@ var piTouch = piShell(touch)
 
 func piShell(line string) call { return call{"bash", map[string]any{"command": line}} }
 
-// pi returns a command for pi with the fake model. The string program is pi itself or a program that
+// pi returns a command for pi with the fake model. The string program is the path of pi or of a program that
 // starts it.
 func (x *machine) pi(program string, args ...string) *exec.Cmd {
 	models := filepath.Join(x.home, ".pi", "agent", "models.json")

@@ -16,16 +16,16 @@ const qwenPackage = "@qwen-code/qwen-code"
 
 var qwenTouch = geminiShell(touch)
 
-// qwen returns a command for Qwen Code with the fake model. The string program is Qwen Code itself or a
-// program that starts it.
+// qwen returns a command for Qwen Code with the fake model. The string program is the path of Qwen Code or of
+// a program that starts it.
 func (x *machine) qwen(program string, args ...string) *exec.Cmd {
 	c := x.command(program, append(args, "--auth-type", "anthropic", "--model", "fake")...)
 	c.Env = append(c.Env, "ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_MODEL=fake")
 	return c
 }
 
-// qwenAsksNod installs the hook. It also turns statistics off, because Qwen Code ends late if it cannot send
-// them.
+// qwenAsksNod installs the hook. It also turns usage statistics off, because Qwen Code ends late if it cannot
+// send them.
 func (x *machine) qwenAsksNod() {
 	settings := filepath.Join(x.home, ".qwen", "settings.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
@@ -33,8 +33,8 @@ func (x *machine) qwenAsksNod() {
 	x.does("install", "qwen-code")
 }
 
-// Qwen Code asks its hook even without a terminal and with --yolo. With this flag it runs every call
-// without asking its user. Because it ignores a changed input, nod turns an edit into a refusal.
+// Qwen Code asks its hook even without a terminal and with the flag --yolo, by which it runs every call
+// without asking its user. Because Qwen Code ignores a changed input, nod turns an edit into a refusal.
 func TestQwenByHook(t *testing.T) {
 	each(t, hook.Qwen(), qwenPackage, func(t *testing.T, program string) {
 		for answer := range answers {

@@ -21,24 +21,24 @@ import (
 
 // rig connects an agent program to nod in one way.
 type rig interface {
-	// installs writes the agent's settings, which name the fake model and nod.
+	// The function installs writes the agent's settings, which name the fake model and nod.
 	installs(x *machine, program string)
-	// runs starts the agent with a prompt.
+	// The function runs starts the agent with a prompt.
 	runs(x *machine, program string) *run
 }
 
 // run is an agent at work on its prompt.
 type run struct {
 	*agent
-	over func() bool // whether the turn of the prompt is over
-	asks func() int  // waits for the process that asks nod for the agent, and returns the process id
+	over func() bool // a function that reports whether the turn of the prompt is over
+	asks func() int  // a function that waits for the process that asks nod on behalf of the agent, and returns its process id
 	// alone reports whether the agent asks its own user. It is nil if the test cannot find out.
 	alone func() bool
 }
 
 // way is a rig, with the calls of the agent's own tools.
 type way struct {
-	title string // as in docs/agents.md
+	title string // the name of the way in docs/agents.md
 	npm.Agent
 	rig
 	shell func(line string) call
@@ -77,7 +77,7 @@ func printRigs() []printRig {
 			x.does("install", "codex", "--strict")
 		}, func(x *machine, program string) *exec.Cmd {
 			args := []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"}
-			if x.edited { // Codex trusts the hook only as nod wrote it
+			if x.edited { // Codex trusts the hook only if its settings are exactly as nod wrote them
 				args = append(args, "--dangerously-bypass-hook-trust")
 			}
 			return x.codex(program, append(args, "go on")...)
@@ -138,7 +138,8 @@ func (hostedRig) runs(x *machine, program string) *run {
 	return &run{agent: a, over: said(`"type":"result"`), asks: x.hook, alone: said(`"can_use_tool"`)}
 }
 
-// servedRig runs OpenCode or Kilo as a server, with nod beside it.
+// servedRig runs OpenCode or Kilo as a server, together with the nod command that answers the server's
+// permission requests.
 type servedRig struct{ kind hook.OpenCodeKind }
 
 func (r servedRig) installs(x *machine, _ string) {
@@ -166,7 +167,7 @@ func (r servedRig) runs(x *machine, program string) *run {
 	require.False(x.t, a.hasEnded(), "the server has ended")
 	follow := x.command(x.nod, r.kind.Name, "--url", url)
 	x.says(follow, "nod gets the permission prompts")
-	x.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // fails if it has ended
+	x.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // Kill and Wait fail if the process has ended
 	var session struct{ ID string }
 	x.posts(url+"/session", `{}`, &session)
 	over := make(chan struct{})
@@ -174,7 +175,7 @@ func (r servedRig) runs(x *machine, program string) *run {
 		defer close(over)
 		resp, err := http.Post(url+"/session/"+session.ID+"/message", "application/json", strings.NewReader(`{"parts":[{"type":"text","text":"go on"}]}`))
 		if err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body) // the body ends when the turn is over
+			_, _ = io.Copy(io.Discard, resp.Body) // the server ends the response's body when the turn is over
 			_ = resp.Body.Close()
 		}
 	}()
@@ -186,7 +187,7 @@ func (r servedRig) runs(x *machine, program string) *run {
 				return false
 			}
 			defer func() { _ = resp.Body.Close() }()
-			text, _ := io.ReadAll(resp.Body) // an incomplete list shows no prompt of this session
+			text, _ := io.ReadAll(resp.Body) // if the list could not be read, the session counts as not asking its own user
 			return strings.Contains(string(text), session.ID)
 		},
 	}
@@ -211,7 +212,7 @@ func (acpRig) runs(x *machine, program string) *run {
 	return &run{agent: a, over: func() bool { return isClosed(over) }, asks: func() int { return c.Process.Pid }, alone: func() bool { return len(asked) > 0 }}
 }
 
-// ways returns all ways that the matrix runs.
+// ways returns all ways of connecting an agent that the tests run.
 func ways() []way {
 	var all []way
 	reads := map[string]func(string) call{

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/internal/testlog"
 )
 
-// inTerminal makes c run in a terminal, through util-linux's program script. The returned writer is the
-// keyboard.
+// inTerminal makes the command c run in a terminal, by means of util-linux's program "script". What the test
+// writes to the returned writer is typed in the terminal.
 func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *testlog.Buffer) {
 	path, err := exec.LookPath("script")
 	if err != nil {
@@ -33,7 +33,7 @@ func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *testlog.Buffer
 	return keyboard, s
 }
 
-// types writes a prompt and sends it.
+// The method types writes a prompt and sends it.
 func (x *machine) types(keyboard io.Writer, s *testlog.Buffer, text string) {
 	_, err := io.WriteString(keyboard, text)
 	require.NoError(x.t, err)
@@ -49,7 +49,7 @@ func TestClaudeCodeGetsAReply(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, call{tool: "no tool"})) // the model ends each turn at once
 		install := x.installs(program, "--turns")
-		if strings.Contains(t.Name(), "2.1.197") { // this version takes no prompt in the terminal while a Stop hook runs
+		if strings.Contains(t.Name(), "2.1.197") { // Claude Code 2.1.197 takes no prompt in the terminal while a Stop hook runs
 			out, err := install.CombinedOutput()
 			require.Error(t, err)
 			assert.Contains(t, string(out), "--turns needs Claude Code 2.1.329 or newer, and nod found 2.1.197")
@@ -88,8 +88,8 @@ func (x *machine) claudeInTerminal(program string) (keyboard io.Writer, s *testl
 	return keyboard, s, a
 }
 
-// If a turn of Claude Code fails, people are told why. Claude Code takes no words for it: its terminal stays
-// free, and the next prompt there ends the question.
+// If a turn of Claude Code fails, people are told why, and cannot reply. The user can still type in Claude
+// Code's terminal, and the next prompt there ends the question.
 func TestClaudeCodeTellsOfAFailedTurn(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		if strings.Contains(t.Name(), "2.1.197") {
@@ -116,8 +116,8 @@ func TestClaudeCodeTellsOfAFailedTurn(t *testing.T) {
 	})
 }
 
-// When Codex has finished in a terminal, people are asked for its next prompt. A prompt in the terminal waits
-// until Esc ends the question.
+// When Codex has finished in a terminal, people are asked for its next prompt. A prompt that the user types
+// in the terminal waits until the key Esc ends the question.
 func TestCodexGetsAReply(t *testing.T) {
 	each(t, hook.Codex(), "@openai/codex", func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, call{tool: "no tool"}))
@@ -138,7 +138,7 @@ func TestCodexGetsAReply(t *testing.T) {
 		second := x.asked(a)
 		assert.NotEqual(t, first.ID, second.ID)
 		x.types(keyboard, s, "typed-here")
-		_, err := io.WriteString(keyboard, "\x1b") // Esc
+		_, err := io.WriteString(keyboard, "\x1b") // the key Esc
 		require.NoError(t, err)
 		x.until("the model is told", func() bool { return strings.Contains(x.model.lastAsked(), "typed-here") })
 		x.until("the next turn is asked about", func() bool {
@@ -148,8 +148,8 @@ func TestCodexGetsAReply(t *testing.T) {
 	})
 }
 
-// killCodexDaemon kills the server that Codex has started in the background, from a program in the home, and
-// that outlives Codex's terminal, with the hooks that it runs.
+// killCodexDaemon kills the server that Codex has started in the background, and the hooks that the server
+// runs. This server would outlive Codex's terminal. Its program is in the home directory.
 func (x *machine) killCodexDaemon() {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(x.t, err)
@@ -159,7 +159,7 @@ func (x *machine) killCodexDaemon() {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // fails if the process has ended
+			_ = syscall.Kill(pid, syscall.SIGKILL) // Kill fails if the process has ended
 		}
 	}
 }

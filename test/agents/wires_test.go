@@ -9,7 +9,6 @@ import (
 // This file implements tool calls in the APIs of three model providers. An answer is a stream of
 // events, or one JSON value if the agent asks for one.
 
-// anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {
 	Stream bool `json:"stream"`
 	Tools  []struct {
@@ -28,7 +27,7 @@ func readAnthropic(in anthropicRequest) (t turn) {
 	for _, message := range in.Messages {
 		var blocks []json.RawMessage
 		if json.Unmarshal(message.Content, &blocks) != nil {
-			continue // the content is a plain string
+			continue // in this case the content is a plain string
 		}
 		for _, block := range blocks {
 			var kind struct {
@@ -55,7 +54,7 @@ func writeAnthropic(w io.Writer, t turn, calls []call) {
 		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(message)) // an error also fails the test, because the agent then has no answer
+		_, _ = io.WriteString(w, text(message)) // if the write fails, the agent gets no answer, and the test fails
 		return
 	}
 	message["content"], message["stop_reason"] = []any{}, nil
@@ -76,7 +75,6 @@ func writeAnthropic(w io.Writer, t turn, calls []call) {
 	event(w, "message_stop", map[string]any{"type": "message_stop"})
 }
 
-// openAIRequest is a request of OpenAI's Responses API.
 type openAIRequest struct {
 	Tools []struct {
 		Name string `json:"name"`
@@ -128,7 +126,6 @@ func writeOpenAIText(w io.Writer, said string) {
 	event(w, "response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item})
 }
 
-// geminiRequest is a request of Gemini's generateContent API.
 type geminiRequest struct {
 	Tools []struct {
 		Functions []struct {
@@ -171,7 +168,7 @@ func writeGemini(w io.Writer, t turn, calls []call) {
 		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(out)) // an error also fails the test, because the agent then has no answer
+		_, _ = io.WriteString(w, text(out)) // if the write fails, the agent gets no answer, and the test fails
 		return
 	}
 	event(w, "", out)

@@ -30,7 +30,7 @@ import (
 
 const (
 	inFlight = 64
-	batch    = 256 // the requests of all sessions in one batch
+	batch    = 256 // the number of requests in one batch of all sessions
 )
 
 func BenchmarkAutomatic(b *testing.B) {
@@ -45,9 +45,9 @@ func BenchmarkHuman(b *testing.B) {
 	})
 }
 
-// BenchmarkHumanSubscribeSync is like BenchmarkHuman, but the bare asker waits for its decision with
-// SubscribeSync, as NATS's own examples do. SubscribeSync allocates a queue for 65,536 messages,
-// which is half a megabyte.
+// BenchmarkHumanSubscribeSync is like BenchmarkHuman, but the bare implementation's asker waits for its
+// decision with SubscribeSync, as NATS's own examples do. SubscribeSync allocates a queue for 65,536
+// messages, which is half a megabyte.
 func BenchmarkHumanSubscribeSync(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
 		r.compare(b, map[string]bench.Work{"nod": r.nod.Person, "bare": r.bare.PersonSync})
@@ -63,8 +63,8 @@ func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	}
 }
 
-// compare measures each kind of work in turn, first with one request at a time, then with batches of
-// requests from inFlight sessions.
+// compare measures each kind of work in turn, first with one request at a time, then with batches of requests
+// from many sessions.
 func (r *rig) compare(b *testing.B, works map[string]bench.Work) {
 	b.Run("one", func(b *testing.B) {
 		times := map[string][]time.Duration{}
@@ -113,13 +113,13 @@ type rig struct {
 	ctx  context.Context
 	nod  *bench.Nod
 	bare *bench.Bare
-	url  string // the address of a server with the stores of nod, or of the bare implementation
+	url  string // the address of a server that has the stores of nod or of the bare implementation
 }
 
 func newRig(b *testing.B, interval time.Duration) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
-	var over atomic.Bool // if true, errors of requests no longer count
+	var over atomic.Bool // if true, a request that fails no longer fails the benchmark
 	fail := func(err error) {
 		if !over.Load() {
 			b.Error(err)

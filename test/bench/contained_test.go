@@ -14,9 +14,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain"
 )
 
-// BenchmarkContained starts `nod exec --contain -- true` and a plain true in turn, in projects
-// of two sizes. It reports the medians of the elapsed time and of the CPU time, which other
-// programs disturb less:
+// BenchmarkContained starts `nod exec --contain -- true` and `true` alone, in turn, in projects of two sizes.
+// It reports the medians of the elapsed time and of the CPU time, which other programs disturb less:
 //
 //	go test -run xxx -bench BenchmarkContained -benchtime 100x ./test/bench
 func BenchmarkContained(b *testing.B) {
@@ -54,7 +53,8 @@ func BenchmarkContained(b *testing.B) {
 	}
 }
 
-// The function beside returns the median of times[1] minus the median of times[0] in milliseconds.
+// The function beside returns, in milliseconds, by how much the median of times[1] is greater than the median
+// of times[0].
 func beside(times [2][]time.Duration) float64 {
 	for i := range times {
 		slices.Sort(times[i])

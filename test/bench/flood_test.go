@@ -41,7 +41,7 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// phone is a carrier that needs 10 ms for each call. It calls the function shown with each prompt.
+// phone is a carrier that needs 10 ms for each call. It passes each prompt to the function shown.
 type phone struct {
 	shown func(schemas.Prompt)
 	calls atomic.Int64
@@ -54,7 +54,7 @@ func (*phone) Run(ctx context.Context, _ people.Desk) error {
 
 func (p *phone) Prompt(_ context.Context, prompt schemas.Prompt) (people.Ref, error) {
 	p.calls.Add(1)
-	time.Sleep(10 * time.Millisecond) // the time that a real channel needs
+	time.Sleep(10 * time.Millisecond) // a real channel needs about this time
 	p.shown(prompt)
 	return people.Ref(prompt.PendingID), nil
 }
@@ -75,7 +75,7 @@ func withdrawAll(b *testing.B, callers int) {
 	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"telegram","user_id":"1"}]}]}}`)})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, n.Stop(context.Background())) }()
-	var other sync.Map // the time when a request of another session was sent, by request id
+	var other sync.Map // for each request of another session, by its id, the time when it was sent
 	came := make(chan time.Duration, 10000)
 	p := &phone{shown: func(prompt schemas.Prompt) {
 		if at, ok := other.LoadAndDelete(prompt.PendingID); ok {

@@ -60,7 +60,7 @@ func BenchmarkHook(b *testing.B) {
 	}
 }
 
-// startUp starts nod up and waits until it is up. The end of the benchmark ends the process.
+// startUp starts the process nod up and waits until it is ready. The process ends with the benchmark.
 func startUp(b *testing.B, nod string, env []string) {
 	up := exec.Command(nod, "up", "-q", "--listen", "127.0.0.1:0")
 	up.Env = env
@@ -70,7 +70,7 @@ func startUp(b *testing.B, nod string, env []string) {
 	up.Stderr = &errs
 	require.NoError(b, up.Start())
 	b.Cleanup(func() {
-		_ = up.Process.Kill() // fails if the process has ended
+		_ = up.Process.Kill() // Kill fails if the process has ended
 		_ = up.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')

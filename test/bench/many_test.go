@@ -21,7 +21,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// many is the number of pending requests.
 const many = 100_000
 
 // BenchmarkMany lists many pending requests and then denies them by a freeze. One run takes minutes. Its

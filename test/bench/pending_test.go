@@ -116,7 +116,6 @@ func submit(b *testing.B, n *embed.Nod, pending int) {
 	work.Wait()
 }
 
-// listAll reads the pending requests page by page.
 func listAll(b *testing.B, desk *connector.Desk, pending int) {
 	listed, pages, began := 0, 0, time.Now()
 	require.NoError(b, desk.EachPending(b.Context(), schemas.Query{}, func(page []schemas.Prompt) error {
@@ -133,10 +132,9 @@ func listAll(b *testing.B, desk *connector.Desk, pending int) {
 	}
 }
 
-// heap returns the number of bytes of live objects.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // the second collection empties pools
+	runtime.GC() // one collection leaves the content of each sync.Pool alive, and the next collection frees it
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -38,7 +38,7 @@ import (
 
 const (
 	chats   = 50
-	rounds  = 20 // the number of requests, which are all shown in every chat
+	rounds  = 20 // the number of requests; each of them is shown in every chat
 	latency = 50 * time.Millisecond
 	// atOnce is the number of prompts that a worker sends at the same time. Without this limit, one
 	// worker would serve all chats at the same time, and more workers would not be faster.
@@ -49,9 +49,9 @@ const (
 type service struct {
 	channel string
 	url     string
-	start   func(id string)                                            // opens a person's chat
-	open    func(url string, log *slog.Logger) (people.Carrier, error) // makes a carrier that calls the service at url
-	check   func() []string                                            // lists the calls that the service refused
+	start   func(id string)                                            // a function that opens a person's chat
+	open    func(url string, log *slog.Logger) (people.Carrier, error) // a function that makes a carrier, which calls the service at the URL
+	check   func() []string                                            // a function that lists the calls that the service refused
 	close   func()
 }
 
@@ -61,7 +61,7 @@ func services() []func() *service {
 		func() *service {
 			s := telegramtest.New(telegramToken)
 			s.Unlimited()
-			start := func(id string) { n, _ := strconv.ParseInt(id, 10, 64); s.Start(n) } // cannot fail, because the ids are numbers
+			start := func(id string) { n, _ := strconv.ParseInt(id, 10, 64); s.Start(n) } // ParseInt cannot fail, because the ids are numbers
 			open := func(url string, log *slog.Logger) (people.Carrier, error) {
 				return telegram.New(url, telegramToken, log)
 			}
@@ -99,12 +99,13 @@ func services() []func() *service {
 
 const telegramToken = "777:AAsecretsecretsecretsecretsecretsec"
 
-// far starts a proxy that delays each call to a service like a slow network, and returns the proxy's address.
+// The function far starts a proxy that delays each call to a service like a slow network, and returns the
+// proxy's address.
 func far(b *testing.B, address string) string {
 	target, err := url.Parse(address)
 	require.NoError(b, err)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // drops the errors of calls that an ending worker cancels
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // this logger drops the errors of calls that end because their worker ends
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(latency):
@@ -142,7 +143,7 @@ func BenchmarkWorkers(b *testing.B) {
 	}
 }
 
-// deliver returns the time in which this number of workers shows every request in every chat.
+// deliver returns the time in which the given number of workers shows every request in every chat.
 func deliver(b *testing.B, open func() *service, workers int) time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -223,8 +224,8 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, channel string, c pe
 	}
 }
 
-// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls done for each
-// prompt that is shown.
+// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls the function done for
+// each shown prompt.
 type narrow struct {
 	people.Carrier
 	room chan struct{}
@@ -241,8 +242,8 @@ func (n narrow) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error
 	return ref, err
 }
 
-// revising is a narrow carrier of a channel that can edit messages. A prompt counts as shown when it has
-// its buttons.
+// revising is a carrier of the type narrow, for a channel that can edit messages. A prompt counts as shown
+// when it has its buttons.
 type revising struct{ narrow }
 
 // narrowed returns n as a people.Reviser if n's carrier is a people.Reviser.

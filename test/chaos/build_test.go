@@ -12,7 +12,6 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// programs has the paths of the programs that a scenario runs.
 type programs struct{ nod, natsServer string }
 
 // scratch is the temporary directory of this test process. TestMain creates and removes it.
@@ -49,9 +48,9 @@ func build(name string, flags ...string) (programs, error) {
 // The monotonic clock does not change, as in a real clock step.
 const clockFile = "NOD_CHAOS_CLOCK"
 
-// clockOverlay returns the path of a build overlay that replaces time.Now in the standard library and
-// leaves nod's own code unchanged. Other methods do not work: libfaketime needs libc, which Go programs
-// do not use for the clock, and time namespaces do not change the wall clock.
+// clockOverlay returns the path of a build overlay that replaces time.Now in the standard library and leaves
+// nod's own code unchanged. Two other methods do not work: libfaketime needs libc, which Go programs do not
+// use for the clock, and time namespaces do not change the wall clock.
 func clockOverlay() (path string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

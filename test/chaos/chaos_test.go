@@ -42,14 +42,14 @@ func TestMain(m *testing.M) {
 type scenario struct {
 	name  string
 	open  func(ctx context.Context, dir string) (place, error)
-	gap   [2]time.Duration // the shortest and the longest pause between two faults
+	gap   [2]time.Duration // the limits of the random pause between two faults
 	fault func(place) []fault
-	// short is the duration of the scenario in runs without -duration. If short is 0, such runs skip
-	// the scenario; .ci/run gives mixed 40 s.
+	// short is the duration of the scenario in runs without -duration. If short is 0, such runs skip the
+	// scenario, except that .ci/run gives the scenario "mixed" 40 s.
 	short time.Duration
 }
 
-// The shortest and the longest pause between two faults.
+// Limits of the random pause between two faults, for the field gap.
 var (
 	soon = [2]time.Duration{100 * time.Millisecond, 3 * time.Second}
 	near = [2]time.Duration{500 * time.Millisecond, 5 * time.Second}
@@ -124,7 +124,7 @@ func TestChaos(t *testing.T) {
 		}
 		t.Run(sc.name, func(t *testing.T) {
 			if *flagDuration == 0 {
-				t.Parallel() // short scenarios mostly wait: for faults, and for deadlines after the last fault
+				t.Parallel() // most of the time a short scenario only waits for faults, or for deadlines after the last fault
 			}
 			sc.run(t, seed, lasts)
 		})
@@ -193,7 +193,7 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	}
 }
 
-// reported is the greatest number of violations of one check whose history the test prints.
+// reported is the largest number of violations of one check for which the test prints the history.
 const reported = 3
 
 // count returns the number of violations of each check, as text.

@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs returns the decisions by which agents learnt that a call is allowed, by the keys of the calls.
+// The function runs returns the decisions by which agents learnt that a call is allowed. The keys are those
+// of the calls.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {
@@ -27,7 +28,7 @@ var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": s
 func allowOnce(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for group, events := range groups {
-		allowed := map[string]int{} // the number of calls by decision id, or, if an answer's outcome is unknown, by the answer's index
+		allowed := map[string]int{} // how many calls each answer has allowed; the key is the decision's id or, if the answer's outcome is unknown, the answer's index
 		lasting := ruled[group] != ""
 		for i, ev := range events {
 			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {
@@ -62,8 +63,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// counted checks that an answer decides all calls of a group if its prompt counted all of them. It skips
-// groups in which a call may have stopped waiting.
+// The function counted checks that an answer decides all calls of a group if its prompt counted all of them.
+// It skips groups in which a call may have stopped waiting.
 func counted(e *evidence) (found []violation) {
 	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
 		calls, answer := map[string]bool{}, (*event)(nil)
@@ -75,7 +76,7 @@ func counted(e *evidence) (found []violation) {
 			case opAnswer, opPress:
 				said, answer = said+1, ev
 			case opWithdraw, opDetach, opRevoke, opFreeze:
-				said += 2 // a call of the group no longer waits, or has ended for another reason
+				said += 2 // a call of the group no longer waits, or has ended for a reason other than the answer
 			}
 		}
 		if said != 1 || answer.Err != nil || answer.Decision == nil || answer.Waiters != len(calls) {

@@ -12,16 +12,14 @@ import (
 // the time starts again when the fault ends.
 const bound = 15 * time.Second
 
-// violation is a broken guarantee.
 type violation struct {
 	Check string
-	Key   string // the key of a request or, for a violation by several requests, their group
+	Key   string // the key of the violated request or, if the violation is about several requests, their group
 	Text  string
 }
 
 func (v violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Check, v.Key, v.Text) }
 
-// checks lists all checks that a history must pass.
 var checks = []struct {
 	name  string
 	check func(*evidence) []violation
@@ -68,8 +66,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// The function by groups events by the text of(event), in the order of the history. It leaves out events
-// with an empty text.
+// The function by makes a group of all events for which the function of returns the same text. A group keeps
+// the order of the history. Events with an empty text are in no group.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -139,8 +137,8 @@ func acknowledgedIsStored(e *evidence) (found []violation) {
 	return found
 }
 
-// toldIn reports whether a record that names d's request has a decision with d's outcome. It may be the
-// record of another call, because calls that wait together share one record.
+// toldIn reports whether a record that names the request of the decision d has a decision with the same
+// outcome. It may be the record of another call, because calls that wait together share one record.
 func (e *evidence) toldIn(d *schemas.Decision) bool {
 	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
 		return r.Decision != nil && r.Decision.Outcome == d.Outcome
@@ -159,7 +157,7 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	for _, all := range answers {
 		ev := all[0]
 		if len(all) > 1 || ev.unknown() || ev.Err == nil {
-			continue // the stored decision may come from another answer of the same approver
+			continue // the stored decision may come from a different answer of this approver
 		}
 		d := e.Stored.decision(ev.key())
 		if d != nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who && ev.told() == nil {
@@ -215,7 +213,7 @@ func afterRevocation(e *evidence) (found []violation) {
 	return found
 }
 
-// begunAfter reports whether the request of ev was first asked after the time at.
+// begunAfter reports whether the agent first asked the request of the event ev after the given time.
 func begunAfter(events []*event, ev *event, at time.Duration) bool {
 	i := slices.IndexFunc(events, func(ask *event) bool { return ask.Op == opAsk && ask.key() == ev.key() })
 	return i >= 0 && events[i].Call > at
@@ -265,8 +263,8 @@ func frozen(events []*event, freeze *event) (found []violation) {
 	return found
 }
 
-// settledBy returns the time by which the effects of an event must be visible: the time of the event plus
-// bound or, if there is a fault in this time, the end of the fault plus bound.
+// settledBy returns the time by which the effects of an event must be visible. This is the time of the event
+// plus the constant bound or, if there is a fault between these two times, the end of the fault plus bound.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
 	until := at + bound
 	for _, f := range e.Faults {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decidedAt returns the earliest time at which some party got the decision about the request of these
-// events. known is false if no party got it.
+// decidedAt returns the earliest time at which some party got the decision about the request of the given
+// events. The result known is false if no party got the decision.
 func decidedAt(events []*event) (at time.Duration, known bool) {
 	at = never
 	for _, ev := range events {
@@ -38,8 +38,8 @@ func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known 
 	return at, known
 }
 
-// everythingDelivered checks that each operation returns within the time bound. If an operation waits for
-// a decision, its time starts at the decision.
+// everythingDelivered checks that each operation returns within the time bound. If an operation waits for a
+// decision, the time bound starts at the decision.
 func everythingDelivered(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		decided, known := decidedAt(events)
@@ -141,7 +141,7 @@ func everythingShown(e *evidence) (found []violation) {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
 		raw, own := e.Stored.Raw[key]
 		if i < 0 || !own || strings.Contains(raw, `"joined":`) {
-			continue // either nod decided the request at once, or it showed the request only as a waiter of another question
+			continue // nod either decided this request at once, or showed it only as a waiter of another question
 		}
 		opened := events[i].Return
 		decided, known := e.endedAt(key, groups[events[0].Group])
@@ -157,10 +157,10 @@ func everythingShown(e *evidence) (found []violation) {
 			}
 			late := shown
 			if crowds[events[0].Group] > 1 && shown != never {
-				late = 0 // the call may first have joined another question
+				late = 0 // the call may first have joined another question, and so may be shown late
 			}
 			if shown == never && known && decided <= e.settledBy(opened) && e.settledBy(opened) > opened+bound {
-				continue // until the decision, a fault delayed the views of this viewer
+				continue // a fault delayed the views of this viewer until the request was decided
 			}
 			if until := e.settledBy(opened); min(late, e.End) > until {
 				found = append(found, violates(key, "%s was not shown it within the bound: pending at %.4f, %s", who, opened.Seconds(), untilWhen(shown)))
@@ -173,7 +173,7 @@ func everythingShown(e *evidence) (found []violation) {
 	return found
 }
 
-// repeated begins a Telegram message about a question that the chat may already contain.
+// repeated is the beginning of a Telegram message about a question that the chat may already contain.
 const repeated = "(Sent again:"
 
 // hasAnswerButtons reports whether the message has a button with which a person can answer.
@@ -211,8 +211,8 @@ func phoneIsUpToDate(e *evidence) (found []violation) {
 	return found
 }
 
-// allOf describes messages by their ids, their original and present first lines, and the numbers of their
-// buttons.
+// allOf describes messages by their ids, their first lines as sent and as they are now, and the numbers of
+// their buttons.
 func allOf(messages []telegramtest.Message) string {
 	var all []string
 	for _, m := range messages {

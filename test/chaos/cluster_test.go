@@ -18,17 +18,17 @@ const (
 	workers = 2
 )
 
-// cluster is three nats-servers with three replicas of every stream, three engines, and two Telegram
-// workers. Each of them is a process. Each connection to a server uses a way, which is a network path
-// that a fault can cut.
+// cluster is three nats-servers with three replicas of every stream, three engines, and two Telegram workers.
+// Each server, engine and worker is a process. Each connection to a server uses a way, which is a network
+// path that a fault can cut.
 type cluster struct {
 	*site
 	servers [servers]*process
 	engines [engines]*process
 	workers [workers]*process
 
-	ports  [servers]int   // the servers' client ports; connections to them use no way
-	routes [servers]int   // the servers' ports for other servers
+	ports  [servers]int   // the ports of the servers for clients; connections to these ports use no way
+	routes [servers]int   // the ports of the servers for connections between servers
 	net    *namespaces    // the private network; nil if the ways are proxies
 	disks  []func() error // functions that unmount the servers' disks
 	// ways has the network paths, by client and then by server. The clients "n0" to "n2" are the other
@@ -118,7 +118,7 @@ func (c *cluster) clients() []string {
 	return all
 }
 
-// lay finds free ports and makes the network paths. These are proxies, or roads between network
+// The method lay finds free ports and makes the network paths. These are proxies, or roads between network
 // namespaces.
 func (c *cluster) lay() error {
 	free, err := c.reserve(2 * servers)
@@ -214,7 +214,7 @@ func (c *cluster) server(n int) *process {
 	}
 }
 
-// answers waits until a NATS server replies at this address.
+// The function answers waits until a NATS server replies at the address.
 func answers(ctx context.Context, addr string) error {
 	return every(ctx, 20*time.Millisecond, func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
@@ -223,7 +223,7 @@ func answers(ctx context.Context, addr string) error {
 		}
 		defer conn.Close()
 		var hello [4]byte
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // SetReadDeadline fails only on a closed connection, on which Read fails too
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // if SetReadDeadline fails, the connection is closed, and Read fails too
 		_, err = conn.Read(hello[:])
 		return err == nil && string(hello[:]) == "INFO"
 	})
@@ -283,7 +283,7 @@ func (c *cluster) command(client, key string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// mount gives each server a disk of its own. size is the size of each disk in bytes.
+// mount gives each server a disk of its own. The parameter bytes is the size of each disk.
 func (c *cluster) mount(bytes int) error {
 	for n := range servers {
 		unmount, err := smallDisk(c.store(n), bytes)

@@ -46,8 +46,8 @@ func (c *cluster) stops() []fault {
 	}
 }
 
-// slowDisk returns a fault that suspends a server again and again, for 200 to 800 ms each time, as if
-// each sync to its disk took so long.
+// slowDisk returns a fault that suspends a server again and again, for 200 to 800 ms each time, as if each
+// sync to the server's disk took that long.
 func (c *cluster) slowDisk() fault {
 	return fault{"a slow server", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := c.led(ctx, rng)
@@ -68,7 +68,7 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits returns the network faults: partitions and, if the network paths are proxies, delays.
+// The method splits returns the network faults: partitions and, if the network paths are proxies, delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
@@ -86,8 +86,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split returns a fault that cuts network paths. The function target chooses a number n, of a server or
-// of an engine, and the function ways returns the paths of n that are cut.
+// The method split returns a fault that cuts network paths. The function target chooses the number of a
+// server or of an engine. The function ways returns the network paths to cut for this number.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -96,7 +96,7 @@ func (c *cluster) split(name string, ways func(n int) []way) fault {
 	}}
 }
 
-// far returns a fault that delays all packets to and from a server.
+// The method far returns a fault that delays all packets to and from a server.
 func (c *cluster) far() fault {
 	return fault{"a server is far away", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -143,7 +143,7 @@ func (c *cluster) clientsOf(n int) (ways []way) {
 	return ways
 }
 
-// cut cuts network paths until the function end is called.
+// The function cut cuts network paths. The returned function ends the cut.
 func cut(ways []way) (end func(context.Context) error, err error) {
 	for _, w := range ways {
 		err = errors.Join(err, w.sever())
@@ -156,7 +156,7 @@ func cut(ways []way) (end func(context.Context) error, err error) {
 	}, err
 }
 
-// rolling returns a fault that restarts every server, engine and worker, one after another.
+// The method rolling returns a fault that restarts every server, engine and worker, one after another.
 func (c *cluster) rolling() []fault {
 	return []fault{{"a rolling restart", [2]time.Duration{}, func(ctx context.Context, _ *rand.Rand) (func(context.Context) error, string, error) {
 		end := func(context.Context) error { return nil }
@@ -170,7 +170,7 @@ func (c *cluster) rolling() []fault {
 	}}}
 }
 
-// settles waits until every stream and consumer has a leader again, at most for 20 s.
+// The method settles waits until every stream and consumer has a leader again, at most for 20 s.
 func (c *cluster) settles(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -195,7 +195,7 @@ func (c *cluster) clocks() []fault {
 	return []fault{step("the clock of an engine steps", oneOf(c.engines[:])), step("the clock of a worker steps", oneOf(c.workers[:]))}
 }
 
-// fullDisks returns a fault that fills the disk of one server. When it ends, it restarts the server,
+// fullDisks returns a fault that fills the disk of one server. When the fault ends, it restarts the server,
 // because a server that has failed to write keeps its streams offline until a restart.
 func (c *cluster) fullDisks() []fault {
 	return []fault{{"a full disk", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
@@ -208,7 +208,6 @@ func (c *cluster) fullDisks() []fault {
 	}}}
 }
 
-// fill writes a file until the disk is full.
 func fill(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -224,8 +223,8 @@ func fill(path string) error {
 	return nil
 }
 
-// crashes returns a fault that kills the process nod up, which contains the engine, the server and the
-// worker.
+// The method crashes returns a fault that kills the process nod up, which contains the engine, the server and
+// the worker.
 func (e *embedded) crashes() []fault {
 	kill := kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })
 	all := []fault{

@@ -21,13 +21,13 @@ type fault struct {
 	begin func(ctx context.Context, rng *rand.Rand) (end func(context.Context) error, what string, err error)
 }
 
-// schedule runs faults one after another until a deadline. rng determines the order, the durations and
-// the pauses of the faults. Each fault chooses what it affects when it begins.
+// schedule runs faults one after another until a deadline. The field rng determines the order, the durations
+// and the pauses of the faults. Each fault chooses what it affects when it begins.
 type schedule struct {
 	rng    *rand.Rand
 	faults []fault
 	gap    [2]time.Duration
-	after  func() // called when a fault ends
+	after  func() // a function that schedule calls when a fault ends
 	spans  []span
 }
 
@@ -35,13 +35,13 @@ func between(rng *rand.Rand, d [2]time.Duration) time.Duration {
 	return d[0] + time.Duration(rng.Int64N(int64(d[1]-d[0])+1))
 }
 
-// run runs faults until the deadline, and returns when the last fault has ended. If ctx ends first, run
-// returns the error of ctx.
+// The method run runs faults until the deadline, and returns when the last fault has ended. If ctx ends
+// first, run returns the error of ctx.
 func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) error {
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
 		lasts = between(s.rng, f.lasts)
-		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // a random generator of its own, so that the choices of one fault do not change later faults
+		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // each fault gets a random generator of its own, so that its choices do not change later faults
 		if pauses(ctx, gap); ctx.Err() != nil || !time.Now().Before(deadline) {
 			return ctx.Err()
 		}
@@ -60,7 +60,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 		return fmt.Errorf("begin %s: %w", f.name, err)
 	}
 	pauses(ctx, lasts)
-	// This ends the fault even if ctx has ended, because the fault would otherwise affect later tests.
+	// The fault must end even if ctx has ended, because it would otherwise affect later tests.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := end(ending); err != nil {
@@ -76,7 +76,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 // brief has the shortest and the longest duration of most faults.
 var brief = [2]time.Duration{1 * time.Second, 8 * time.Second}
 
-// kills returns a fault that kills a process. When the fault ends, it starts the process again.
+// The function kills returns a fault that kills a process. When the fault ends, it starts the process again.
 func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -87,7 +87,7 @@ func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)
 	}}
 }
 
-// During these calls to Telegram, a fault kills the calling worker.
+// These are calls to Telegram. While a worker makes such a call, a fault kills the worker.
 var (
 	// messageTaken is a call that Telegram executes, but whose reply no worker gets.
 	messageTaken = telegramtest.Fault{Method: "sendMessage", Done: true}
@@ -96,9 +96,8 @@ var (
 	messageUnedited = telegramtest.Fault{Method: "editMessageText"}
 )
 
-// killsAsTold returns a fault that kills processes during their next call to Telegram that
-// matches call, or after 3 s if they make none. At its end the fault starts the processes
-// again.
+// killsAsTold returns a fault that kills processes during their next call to Telegram of the given kind, or
+// after 3 s if they make no such call. At its end the fault starts the processes again.
 func (s *site) killsAsTold(name string, call telegramtest.Fault, victims ...*process) fault {
 	return fault{name, brief, func(ctx context.Context, _ *rand.Rand) (func(context.Context) error, string, error) {
 		killed := make(chan error, 1)
@@ -136,7 +135,7 @@ func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, err
 	}}
 }
 
-// repeats returns a fault that calls the function do repeatedly. The pauses are random, between
+// The function repeats returns a fault that calls the function do repeatedly. The pauses are random, between
 // every[0] and every[1].
 func repeats(name string, every [2]time.Duration, do func(context.Context, *rand.Rand) error) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {

@@ -29,28 +29,28 @@ const (
 )
 
 // event is one action of an agent or an approver, with the action's result. Call is the time at which the
-// action began, and Return the time at which it ended. Both count from the start of the history, on the
+// action began, and Return the time at which it ended. Both times count from the start of the history, on the
 // monotonic clock of the test.
 type event struct {
 	Op      op
-	Story   string // the kind and the number of the story that the event belongs to
+	Story   string // the kind and the number of the event's story
 	Session string
 	ID      string
-	Who     string // the agent's connection, or the approver's name
+	Who     string // for an agent, its connection; for an approver, the name
 	Call    time.Duration
-	Return  time.Duration // the constant never if the action did not return
+	Return  time.Duration // if the action did not return, this is the constant never
 
-	Pending  bool // the result says that the request is pending
+	Pending  bool // true if the result says that the request is pending
 	Deadline time.Time
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // the same for identical calls, and for all calls that one standing answer covers
+	Group   string // the group of the call; identical calls, and all calls that one standing answer covers, are one group
 	Option  string
 	Scope   schemas.Scope
 	Waiters int    // the number of calls that the answered prompt counted; at least 1
 	Grant   string // the id of the standing answer to revoke
-	Lags    bool   // some engines have not confirmed the freeze
+	Lags    bool   // true if some engines have not confirmed the freeze
 }
 
 // never is the Return of an event whose action did not return.
@@ -65,7 +65,7 @@ func (e *event) refused() *schemas.Error {
 	return refused
 }
 
-// told returns the decision in the event's result or error. It returns nil if there is none.
+// The method told returns the decision in the event's result or error. It returns nil if there is none.
 func (e *event) told() *schemas.Decision {
 	if e.Decision != nil {
 		return e.Decision
@@ -83,7 +83,7 @@ func (e *event) about(key string) bool {
 }
 
 // unknown reports whether the outcome of the event is unknown, because the action did not return, nod was
-// unavailable, or nod did not reply in time. The outcome of a press is always unknown.
+// unavailable, or nod did not reply in time. The outcome of a press of a button is always unknown.
 func (e *event) unknown() bool {
 	if e.Return == never || e.Op == opPress {
 		return true
@@ -143,8 +143,8 @@ func newHistory() *history { return &history{began: time.Now()} }
 
 func (h *history) now() time.Duration { return time.Since(h.began) }
 
-// begin records the start of an event and returns a function that records its end. An event whose end is
-// not recorded stays in the history without a Return.
+// The method begin records the start of an event and returns a function that records its end. An event whose
+// end is not recorded stays in the history without a Return.
 func (h *history) begin(e event) (end func(change func(*event))) {
 	e.Call, e.Return = h.now(), never
 	kept := &e
@@ -160,7 +160,6 @@ func (h *history) begin(e event) (end func(change func(*event))) {
 	}
 }
 
-// sorted returns a copy of the events, in the order in which they began.
 func (h *history) sorted() []*event {
 	h.mu.Lock()
 	defer h.mu.Unlock()

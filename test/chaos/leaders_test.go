@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// led lists the streams and consumers of the cluster, each of which has a leader. A consumer is written
-// "stream.consumer".
+// led lists the streams and consumers of the cluster, each of which has a leader. The name of a consumer has
+// the form "stream.consumer".
 var led = []string{
 	"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings", "KV_shown_prompts", "permission_prompts", "permission_log",
 	"KV_pending_permissions.nod-outbox", "KV_pending_permissions.nod-clock", "permission_prompts.telegram",

@@ -10,15 +10,15 @@ import (
 )
 
 // The model of a request's record is a register. While the request is pending, the register is empty.
-// Afterwards it contains the decision forever. An operation reads the register, or has an unknown
-// outcome. An answer, a withdrawal and a rule also write an empty register.
+// Afterwards it contains the decision forever. An operation reads the register, or has an unknown outcome. An
+// answer, a withdrawal and a rule write their decision if the register is empty.
 type (
 	// effect is what one operation did to the register, as far as the operation's result shows it.
 	effect struct {
 		reads  string // the decision in the operation's result
-		empty  bool   // according to the result, the request is pending
-		writes bool   // the operation itself has made the decision in its result
-		maybe  string // for an operation with an unknown outcome, the decision that it may have made
+		empty  bool   // true if the operation's result says that the request is pending
+		writes bool   // true if the decision in the result may be the operation's own
+		maybe  string // if the outcome of the operation is unknown, the decision that the operation may have made
 	}
 	register = string
 )
@@ -41,9 +41,9 @@ var recordModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// linearizable checks that the operations on a request have an order in which each of them reads the
-// latest value, and which agrees with the times at which they began and ended. It skips detached calls.
-// It also skips requests with identical calls, because these share a decision.
+// linearizable checks that the operations on a request have an order in which each of them reads the latest
+// value, and that this order agrees with the times at which the operations began and ended. It skips detached
+// calls. It also skips requests with identical calls, because these share a decision.
 func linearizable(e *evidence) (found []violation) {
 	members := map[string]map[string]bool{}
 	for _, ev := range e.Events {
@@ -87,7 +87,7 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	}
 	for _, ev := range events {
 		if ev.Op == opView {
-			continue // a view may come late, and so need not show the current value
+			continue // a view may come late, so it need not show the present state
 		}
 		if e, known := effectOf(ev, final); known {
 			add(ev, e)
@@ -99,8 +99,8 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	return ops
 }
 
-// effectOf returns the effect of an event. known is false if the event's result does not show the state
-// of the register, for example a refusal without a decision.
+// effectOf returns the effect of an event. The result known is false if the event's result does not show the
+// state of the register, for example a refusal without a decision.
 func effectOf(ev *event, final *schemas.Decision) (e effect, known bool) {
 	d := ev.told()
 	if d != nil && schemas.Key(d.SessionID, d.PendingID) != ev.key() {

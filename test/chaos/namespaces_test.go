@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// namespaces is a private network with a network namespace for each server and each engine. A bridge
-// connects them to the machine's own namespace, in which the tests, the Telegram server and the workers
-// run. The network has no route to other networks. It needs root.
+// namespaces is a private network with a network namespace for each server and each engine. A bridge connects
+// them to the machine's own namespace, in which the tests, the Telegram server and the workers run. The
+// network has no route to other networks. Only root can make it.
 type namespaces struct {
-	prefix string // begins the names of all namespaces and links; contains the id of this process
+	prefix string // the beginning of the names of all namespaces and links, with the id of this process
 	subnet string
-	hosts  map[string]int // the last number of each namespace's address
+	hosts  map[string]int // for each namespace, the last number of its IP address
 
 	mu     sync.Mutex
 	holes  map[string]int // the number of cuts on each route
@@ -55,12 +55,12 @@ func newNamespaces(inside []string) (*namespaces, error) {
 
 // sweepNamespaces removes the namespaces of earlier test processes that were killed.
 func sweepNamespaces() {
-	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error the list is empty, and nothing is removed
+	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error, the list of namespaces is empty, and nothing is removed
 	for line := range strings.Lines(string(listed)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int
 		if _, err := fmt.Sscanf(name, "nch%d-", &pid); err == nil && syscall.Kill(pid, 0) != nil {
-			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // the commands fail if another test process removes the same namespace
+			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // each of the two commands fails if another test process has just removed the namespace
 		}
 	}
 }
@@ -76,8 +76,8 @@ func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
 
 func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
 
-// The method in returns the words that begin a command line to run it in a namespace. For the machine's
-// own namespace it returns nil.
+// The method in returns the words to write before a command, so that it runs in a namespace. For the
+// machine's own namespace the method returns nil.
 func (n *namespaces) in(who string) []string {
 	if _, inside := n.hosts[who]; !inside {
 		return nil
@@ -93,8 +93,8 @@ func (n *namespaces) close() error {
 	return errors.Join(errs...)
 }
 
-// hole begins or ends a cut of the route from one namespace to another. After several cuts, the route
-// works again when all of them have ended.
+// The method hole begins or ends a cut of the route from one namespace to another. After several cuts, the
+// route works again when all of them have ended.
 func (n *namespaces) hole(from, to string, cut bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *road) mend() error {
 	return errors.Join(r.net.hole(r.from, r.to, false), r.net.hole(r.to, r.from, false))
 }
 
-// slow does nothing, because only proxies can delay packets.
+// The method slow does nothing, because only proxies can delay packets.
 func (r *road) slow(time.Duration) {}
 
 func (r *road) close() error { return nil }

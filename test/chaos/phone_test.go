@@ -41,7 +41,7 @@ func (e *eyes) sees(id string) (telegramtest.Message, bool) {
 }
 
 func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
-	_ = every(ctx, 200*time.Millisecond, func() bool { // every fails only when ctx ends
+	_ = every(ctx, 200*time.Millisecond, func() bool { // the function every fails only when ctx ends
 		questions := map[string]telegramtest.Message{}
 		for _, m := range phone.Chat(carlID) {
 			if id, ok := requestOn(m); ok && len(m.Buttons) > 0 {
@@ -55,7 +55,6 @@ func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
 	})
 }
 
-// requestOn returns the id of the request that a message is about.
 func requestOn(m telegramtest.Message) (id string, ok bool) {
 	_, rest, ok := strings.Cut(m.First, "Request: ")
 	id, _, _ = strings.Cut(rest, "\n")

@@ -27,8 +27,9 @@ func newScene() *scene {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// does adds an event about the request with this id and group. from is the second at which the event
-// begins, and to the second at which it ends. If to is 0, the event has no end.
+// The method does adds an event about the request with the given id and group. The parameter from is the
+// second at which the event begins, and the parameter to is the second at which it ends. If to is 0, the
+// event has no end.
 func (s *scene) does(what op, who, id, group string, from, to float64, change ...func(*event)) *event {
 	ev := &event{Op: what, Story: "planted-1", Session: "S", ID: id, Who: who, Group: group, Call: seconds(from), Return: seconds(to)}
 	if to == 0 {
@@ -51,8 +52,8 @@ func lags(ev *event)                           { ev.Lags = true }
 func rejects(ev *event)                        { ev.Option = "reject_once" }
 func returns(d *schemas.Decision) func(*event) { return func(ev *event) { ev.Decision = d } }
 
-// decided returns a decision about a request. name is the approver who made it, or "" for the deadline,
-// "ada" for the agent, and "rule" for a rule.
+// decided returns a decision about a request. The parameter name is the approver who made the decision, or ""
+// for the deadline, "ada" for a withdrawal by the agent, and "rule" for a rule.
 func (s *scene) decided(id, decision string, outcome schemas.Outcome, name string, at float64) *schemas.Decision {
 	d := &schemas.Decision{
 		SessionID: "S", PendingID: id, DecisionID: decision, Outcome: outcome, By: schemas.By{Kind: schemas.ByHuman, Name: name}, DecidedAt: s.noon.Add(seconds(at)),
@@ -68,8 +69,8 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores the record of the request with this id. d is its decision, or nil. others are the ids of
-// other calls that wait for the decision.
+// The method keeps stores the record of the request with the given id. The parameter d is the record's
+// decision, or nil. The parameter others has the ids of other calls that wait for the decision.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}
@@ -80,12 +81,12 @@ func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 		}
 		raw["waiters"] = calls
 	}
-	text, _ := json.Marshal(raw) // Marshal cannot fail for these values
+	text, _ := json.Marshal(raw) // Marshal cannot fail, because JSON can encode these values
 	s.Stored.keep("S."+id, rec, string(text))
 	s.Stored.Pending["S."+id] = d == nil
 }
 
-// asks adds the events of an agent that asks, and of both viewers, which show the request.
+// The method asks adds the events of an agent that asks, and of both viewers, which show the request.
 func (s *scene) asks(id, group string, from float64) {
 	s.does(opAsk, "ada0", id, group, from, from+0.1, pending)
 	s.shows(id, from+0.2, nil)
@@ -97,7 +98,7 @@ func (s *scene) shows(id string, at float64, d *schemas.Decision) {
 	}
 }
 
-// plainly adds the events of one call that Ann allows. All parties get the same decision.
+// The method plainly adds the events of one call that Ann allows. All parties get the same decision.
 func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	d := s.decided(id, "d"+id, schemas.Allowed, "Ann", from+1)
 	s.asks(id, group, from)
@@ -204,7 +205,7 @@ var planted = []struct {
 		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
 		for _, ev := range s.Events {
 			if d := ev.Decision; d != nil {
-				d.DecidedAt = s.noon.Add(seconds(1.8)) // a time before the answer, as if the engine's clock were behind
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // the decision has a time before its answer, as if the engine's clock were behind
 			}
 		}
 	}},

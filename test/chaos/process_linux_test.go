@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// smallDisk mounts a file system of this size in bytes at a directory. It returns a function that
-// unmounts the file system. It needs root.
+// smallDisk mounts a file system of the given size in bytes at a directory. It returns a function that
+// unmounts the file system. Only root can call it.
 func smallDisk(dir string, bytes int) (unmount func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

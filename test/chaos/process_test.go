@@ -21,7 +21,7 @@ import (
 // concurrently.
 type process struct {
 	name  string
-	dir   string // the directory of the process's log and clock file
+	dir   string // the directory that contains the process's log and clock file
 	args  []string
 	env   []string
 	ready func(ctx context.Context, firstLine <-chan string) error
@@ -36,7 +36,7 @@ func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") 
 
 func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-// start starts the process and returns when it is ready.
+// The method start starts the process and returns when it is ready.
 func (p *process) start(ctx context.Context) error {
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *process) start(ctx context.Context) error {
 			first <- line
 		}
 		close(first)
-		_, _ = io.Copy(io.Discard, lines) // the output is read until the process ends
+		_, _ = io.Copy(io.Discard, lines) // someone must read the output until the process ends
 		_ = cmd.Wait()                    // Wait fails if the process was killed
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false
@@ -72,8 +72,8 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
-// says returns a function for the field ready. The function waits for the first line of output, and fails
-// if the line does not contain these words.
+// The function says returns a function for the field ready. The function waits for the first line of output,
+// and fails if the line does not contain the given words.
 func says(words string) func(context.Context, <-chan string) error {
 	return func(ctx context.Context, first <-chan string) error {
 		select {
@@ -121,7 +121,6 @@ func (p *process) stop() error {
 func (p *process) pause() error  { p.paused = true; return p.signal(syscall.SIGSTOP) }
 func (p *process) resume() error { p.paused = false; return p.signal(syscall.SIGCONT) }
 
-// running reports whether the process has not ended yet.
 func (p *process) running() bool {
 	select {
 	case <-p.ended:
@@ -140,7 +139,7 @@ func (p *process) said() string {
 	return string(log[max(0, len(log)-4000):])
 }
 
-// step sets how far the wall clock of a stepped program is ahead. 0 sets the right time again.
+// The method step sets how far the wall clock of a stepped program is ahead. 0 sets the right time again.
 func (p *process) step(by time.Duration) error {
 	return os.WriteFile(p.clock(), []byte(strconv.Itoa(int(by/time.Second))), 0o600)
 }

@@ -10,10 +10,11 @@ import (
 // way is the network path from one kind of client to one server.
 type way interface {
 	addr() string
-	// sever cuts the path in both directions. Neither side is told. mend ends the cut.
+	// The method sever cuts the path in both directions. No end of a connection hears of the cut. The method
+	// mend ends the cut.
 	sever() error
 	mend() error
-	slow(time.Duration) // slow delays each packet by this time
+	slow(time.Duration) // slow delays each packet by the given time
 	close() error
 }
 
@@ -25,20 +26,20 @@ type link struct {
 	target   string
 
 	mu    sync.Mutex
-	cut   time.Time // when the current cut began; zero if there is none
+	cut   time.Time // the time when the present cut began; zero if there is no cut
 	delay time.Duration
-	whole chan struct{} // closed while there is no cut
+	whole chan struct{} // a Go channel that is closed while there is no cut
 	wires map[*wire]struct{}
 }
 
 type wire struct {
 	link  *link
 	ends  [2]net.Conn
-	stuck time.Time // no bytes pass before this time, even without a cut
+	stuck time.Time // the time before which no bytes pass, even if there is no cut
 	once  sync.Once
 }
 
-// backoff returns how long a connection stays silent after a cut of this duration. TCP retransmits after
+// backoff returns how long a connection stays silent after a cut of the given duration. TCP retransmits after
 // 200 ms and then doubles each wait, so the silence may be as long as the cut.
 func backoff(cut time.Duration) time.Duration {
 	const first = 200 * time.Millisecond
@@ -66,7 +67,7 @@ func (l *link) accept() {
 	for {
 		from, err := l.listener.Accept()
 		if err != nil {
-			return // the listener is closed
+			return // Accept failed, because the listener is closed
 		}
 		go l.connect(from)
 	}
@@ -78,7 +79,7 @@ func (l *link) connect(from net.Conn) {
 	l.wait(nil)
 	to, err := net.DialTimeout("tcp", l.target, 5*time.Second)
 	if err != nil {
-		_ = from.Close() // the client then connects again
+		_ = from.Close() // after the close, the client connects again
 		return
 	}
 	w := &wire{link: l, ends: [2]net.Conn{from, to}}
@@ -89,8 +90,8 @@ func (l *link) connect(from net.Conn) {
 	go w.carry(to, from)
 }
 
-// wait waits for the end of a cut, then for the time w.stuck, and then for the link's delay. w may be
-// nil.
+// The method wait waits until there is no cut and the time w.stuck has passed, and then for the link's delay.
+// If w is nil, wait ignores this time.
 func (l *link) wait(w *wire) {
 	for {
 		l.mu.Lock()
@@ -127,7 +128,7 @@ func (w *wire) carry(from, to net.Conn) {
 			}
 		}
 		if err != nil {
-			w.link.wait(w) // a cut delays the close of a connection too, because TCP sends the close as a packet
+			w.link.wait(w) // the link also delays the close of a connection, because TCP sends the close as a packet
 			return
 		}
 	}
@@ -151,7 +152,7 @@ func (l *link) sever() error {
 	return nil
 }
 
-// mend ends the cut. Open connections stay silent until TCP would retransmit.
+// The method mend ends the cut. Open connections stay silent until TCP would retransmit.
 func (l *link) mend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +168,7 @@ func (l *link) mend() error {
 	return nil
 }
 
-// slow delays every packet by d. With 0 there is no delay.
+// The method slow delays every packet by d. With 0 there is no delay.
 func (l *link) slow(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

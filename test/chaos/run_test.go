@@ -17,8 +17,8 @@ import (
 // settleWithin is the time limit for the remaining stories after the load and the faults have ended.
 const settleWithin = bound + 10*time.Second
 
-// endure runs stories under faults until the deadline. It then waits until the remaining stories have
-// ended and the viewers are up to date, and returns the evidence for the checks.
+// The method endure runs stories under faults until the deadline. It then waits until the remaining stories
+// have ended and the viewers are up to date, and returns the evidence for the checks.
 func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadline time.Time) (*evidence, error) {
 	loadCtx, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
@@ -40,7 +40,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	faults.after = func() { strands.Go(func() { w.afterFault(life) }) }
 	failed := faults.run(loadCtx, w.history, deadline)
 	if loadCtx.Err() != nil {
-		failed = nil // the load has ended, which stops the schedule
+		failed = nil // the end of the load stops the schedule of faults, which is no failure
 	}
 	done := make(chan struct{})
 	go func() { strands.Wait(); close(done) }()
@@ -70,11 +70,10 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	return e, err
 }
 
-// log prints the progress of a scenario if the flag -v is set.
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
-// tell runs one story to its end. seed and number determine the story. After 90 s tell stops the story,
-// and the story's pending requests stay unanswered.
+// The method tell runs one story to its end. The parameters seed and number determine the story. After 90 s
+// the function tell stops the story, and nobody answers the story's pending requests any more.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0
@@ -92,7 +91,7 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
-		s.asks.Wait() // until each asker has its decision, or the time limit has ended
+		s.asks.Wait() // until each asker has its decision, or the time limit of the story is over
 		return
 	}
 }
@@ -111,7 +110,6 @@ func (w *world) activeStories() []string {
 	return sortedKeys(w.active)
 }
 
-// requests returns the number of requests that the stories have made so far.
 func (w *world) requests() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +121,7 @@ func (w *world) requests() (n int) {
 func (w *world) quiesce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	_ = every(ctx, 200*time.Millisecond, func() bool { // after the time bound, a check reports the viewer
+	_ = every(ctx, 200*time.Millisecond, func() bool { // a viewer that still differs after the time bound is reported by a check
 		for _, p := range []*person{w.ann(), w.bob()} {
 			if open, err := p.lags(ctx); open || err != nil {
 				return false
@@ -133,7 +131,8 @@ func (w *world) quiesce(ctx context.Context) {
 	})
 }
 
-// lags reports whether the pending requests in the person's viewer differ from those in nod's list.
+// The method lags reports whether the pending requests in the person's viewer differ from those in nod's
+// list.
 func (p *person) lags(ctx context.Context) (bool, error) {
 	pending, err := p.desk.Pending(ctx, schemas.Query{})
 	if err != nil {
@@ -160,7 +159,6 @@ type figures struct {
 	p50, p99, worst              time.Duration // the times from an approver's answer until the asker has the decision
 }
 
-// String returns the figures as a row of the table.
 func (f figures) String() string {
 	return fmt.Sprintf("%d | %d | %d | %s | %s | %s", f.requests, f.faults, f.violations, f.p50, f.p99, f.worst)
 }
@@ -206,7 +204,7 @@ func saidAt(group []*event, heard *event) time.Duration {
 	return said
 }
 
-// story describes the events of a violation's request or group, and the faults in that time.
+// story describes the events of a violation's request or group, and the faults in the time of these events.
 func (e *evidence) story(v violation) string {
 	group, session := v.Key, ""
 	for _, ev := range e.Events {
@@ -220,7 +218,7 @@ func (e *evidence) story(v violation) string {
 	}
 	var lines []line
 	first, last := never, time.Duration(0)
-	viewed := map[string]bool{} // each viewer's first view of a state is enough
+	viewed := map[string]bool{} // of the views of one state, the first view of each viewer is enough
 	for _, ev := range e.Events {
 		if look := fmt.Sprint(ev.Who, ev.key(), ev.Decision == nil); ev.Op == opView {
 			if viewed[look] {
@@ -229,8 +227,8 @@ func (e *evidence) story(v violation) string {
 			viewed[look] = true
 		}
 		own := ev.about(v.Key) || v.Key == group && ev.Group == group
-		// The story leaves out views of other requests. Of other groups, it has only events about the
-		// whole session.
+		// The story leaves out views of other requests. It has events of other groups only if they are about
+		// the whole session.
 		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {
 			lines = append(lines, line{ev.Call, ev.String()})
 			first = min(first, ev.Call)

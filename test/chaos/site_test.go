@@ -14,7 +14,6 @@ import (
 	"github.com/nodbus/nod/internal/testports"
 )
 
-// botToken is the token of nod's bot at the Telegram server of the tests.
 const botToken = "777:AAchaoschaoschaoschaoschaoschaoscha"
 
 // The approvers are Ann at the terminal, Bob on the web, and Carl on Telegram.
@@ -31,7 +30,7 @@ type place interface {
 	urls(client string) string
 	keys() *roles.Keys
 	telegram() *telegramtest.Server
-	// command returns a nod command that connects as this kind of client, with this key.
+	// command returns a nod command that connects as the given kind of client, with the given key.
 	command(client, key string, args ...string) *exec.Cmd
 	processes() []*process
 	close() error
@@ -43,7 +42,7 @@ type site struct {
 	dir      string
 	holds    *roles.Keys
 	phone    *telegramtest.Server
-	running  []*process // all processes that were started, the newest last
+	running  []*process // all processes that the test has started, the newest last
 	reserved []*testports.Reservation
 }
 
@@ -73,8 +72,8 @@ func (s *site) write(name, text string) error {
 
 func (s *site) key(name string) string { return filepath.Join(s.dir, "keys", name+".nk") }
 
-// settings returns the settings of every scenario. They set no limit of open prompts, and have rules for
-// two tools.
+// settings returns the settings of every scenario. They set no limit on the number of open prompts, and have
+// rules for two tools.
 func (s *site) settings() string {
 	return fmt.Sprintf(`{
 		"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"], "open_prompts": 0, "notify_after_seconds": 1},
@@ -87,13 +86,13 @@ func (s *site) settings() string {
 	}`, ann, bob, carl, s.phone.URL(), filepath.Join(s.dir, "token"))
 }
 
-// begin starts a process, and adds it to the field running.
+// The method begin starts a process, and adds it to the field running.
 func (s *site) begin(ctx context.Context, p *process) error {
 	s.running = append(s.running, p)
 	return p.start(ctx)
 }
 
-// reserve returns n free ports. No other test gets them before the function close is called.
+// reserve returns n free ports. No other test gets these ports before the returned function is called.
 func (s *site) reserve(n int) ([]int, error) {
 	r, err := testports.Reserve(n)
 	if err != nil {

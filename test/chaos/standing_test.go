@@ -22,9 +22,8 @@ func (s *story) covered() schemas.Request {
 	return r
 }
 
-// In the story standing, an approver allows a command with a standing answer, and the agent asks for the
-// command a few times. The approver then revokes the standing answer. Later calls must wait for an
-// approver.
+// In the story "standing", an approver allows a command with a standing answer, and the agent asks for the
+// command a few times. The approver then revokes the standing answer. Later calls must wait for an approver.
 func (s *story) standing(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.covered())
 	who := s.someone()
@@ -36,7 +35,7 @@ func (s *story) standing(ctx context.Context) {
 	answer.Scope = schemas.ScopeSession
 	d, err := s.answers(ctx, who, answer, s.name)
 	if err != nil || d.Grant == nil {
-		return // there is no standing answer, or its id is unknown
+		return // there is no standing answer, or the approver cannot revoke it, because its id is unknown
 	}
 	s.probes(ctx, 1+s.rng.IntN(3), s.name)
 	s.thinks(ctx, 500*time.Millisecond)
@@ -58,8 +57,8 @@ func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAns
 	return err
 }
 
-// probes asks for n calls that the story's standing answer covers, over one connection after another. It
-// withdraws the calls that are pending.
+// The method probes asks for n calls that the story's standing answer covers, over one connection after
+// another. It withdraws the calls that are pending.
 func (s *story) probes(ctx context.Context, n int, group string) {
 	var calls []*asked
 	for i := range n {
@@ -83,8 +82,8 @@ func (w *world) afterFault(ctx context.Context) {
 	}
 }
 
-// In the story freeze, Ann freezes a session with pending calls, the agent asks for another call, and
-// Carl thaws the session. Bob then tries to allow the calls that were pending.
+// In the story "freeze", Ann freezes a session with pending calls, the agent asks for another call, and Carl
+// thaws the session. Bob then tries to allow the calls that were pending.
 func (s *story) freeze(ctx context.Context) {
 	var calls []*asked
 	for i := range 3 {
@@ -92,7 +91,7 @@ func (s *story) freeze(ctx context.Context) {
 	}
 	s.thinks(ctx, 500*time.Millisecond)
 	if s.changesFreeze(ctx, s.ann(), opFreeze) != nil {
-		_ = s.changesFreeze(ctx, s.carl(), opThaw) // in spite of the error, the freeze may be in force
+		_ = s.changesFreeze(ctx, s.carl(), opThaw) // the freeze may be in force although the call returned an error
 	} else {
 		calls = append(calls, s.ask(ctx, s.rng.IntN(askers), s.name+"-frozen", s.call(s.name+"-frozen")))
 		s.thinks(ctx, time.Second)

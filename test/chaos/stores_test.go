@@ -17,7 +17,7 @@ import (
 
 // evidence is what the checks examine.
 type evidence struct {
-	Began  time.Time // the start of the history, also in broker time, because no test steps the broker's clock
+	Began  time.Time // the start of the history; this is also broker time, because no test steps the broker's clock
 	Events []*event
 	Faults []span        // the faults in order; they do not overlap
 	End    time.Duration // the end of the history, after the last stories and views
@@ -28,9 +28,9 @@ type evidence struct {
 // stored is the content of the stores at the end of the history.
 type stored struct {
 	Records map[string]schemas.Record    // the records, by key
-	Raw     map[string]string            // the records' JSON, by key
-	Keys    map[string][]string          // the records' keys, by session
-	Logged  map[string]*schemas.Decision // the decisions in the log, by request key
+	Raw     map[string]string            // the JSON of the records, by key
+	Keys    map[string][]string          // the keys of the records, by session
+	Logged  map[string]*schemas.Decision // the decisions in the log, by the request's key
 	Pending map[string]bool              // the keys of the requests that a desk lists as pending
 }
 
@@ -69,9 +69,10 @@ func (w *waiting) verdict(id string) *schemas.Decision {
 	return w.Decision
 }
 
-// decision returns the stored decision of a request. It looks in the request's own record, in the record
-// of the question that the request has joined, and in the log, which has the decisions that were made at
-// once. A decision of a question gets the id of the request. Without a decision, the method returns nil.
+// decision returns the stored decision of a request. It looks in the request's own record, in the record of
+// the question that the request has joined, and in the log, which has the decisions that were made at once.
+// The method puts the id of the request into a decision that belongs to a question. Without a decision, the
+// method returns nil.
 func (s *stored) decision(key string) *schemas.Decision {
 	session, id := schemas.SplitKey(key)
 	var rec waiting
@@ -102,8 +103,8 @@ func (s *stored) crowded(key string) bool {
 	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
 }
 
-// named returns the records of a session that contain the id of a request. These are the request's own
-// record, and the records of questions that have or had the request as a waiter.
+// The method named returns the records of a session that contain the id of a request. These are the request's
+// own record, and the records of questions that have or had the request as a waiter.
 func (s *stored) named(session, id string) (records []schemas.Record) {
 	for _, key := range s.Keys[session] {
 		if strings.Contains(s.Raw[key], `"`+id+`"`) {
@@ -134,7 +135,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // this is no record but the barrier of a scan
+			return nil // this is no record, but the barrier that a scan writes before it reads
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {

@@ -34,7 +34,7 @@ var stories = []struct {
 	{"process", 1, (*story).process},
 }
 
-// In the story plain, an agent makes one call, an approver answers it, and an approver reads the result.
+// In the story "plain", an agent makes one call, an approver answers it, and an approver reads the result.
 func (s *story) plain(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	who := s.someone()
@@ -47,7 +47,7 @@ func (s *story) plain(ctx context.Context) {
 	s.shows(ctx, s.someone(), a)
 }
 
-// In the story rejoin, the agent asks again with the same id over another connection. Before that, the
+// In the story "rejoin", the agent asks again with the same id over another connection. Before that, the
 // agent may have stopped waiting, or the request may have been decided.
 func (s *story) rejoin(ctx context.Context) {
 	first := s.rng.IntN(askers)
@@ -72,9 +72,9 @@ func (s *story) rejoin(ctx context.Context) {
 	answered.Wait()
 }
 
-// In the story twins, an agent makes two to five identical calls at nearly the same time. In one variant,
-// approvers answer one prompt after another until all calls are decided. In the other variant, each
-// approver answers only the first prompt, and the agent withdraws the calls that are still pending.
+// In the story "twins", an agent makes two to five identical calls at nearly the same time. In one variant,
+// approvers answer one prompt after another until all calls are decided. In the other variant, each approver
+// answers only the first prompt, and the agent withdraws the calls that are still pending.
 func (s *story) twins(ctx context.Context) {
 	calls := make([]*asked, 2+s.rng.IntN(4))
 	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond
@@ -120,10 +120,10 @@ func (s *story) twins(ctx context.Context) {
 	people.Wait()
 }
 
-// answersAll makes an approver answer every prompt of the story's group until done ends. The answers use
-// ctx, so that the end of done does not cancel them.
+// answersAll makes an approver answer every prompt of the story's group until the context done ends. The
+// answers use the context ctx, so that the end of the context done does not cancel them.
 func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
-	tried := map[string]uint64{} // the revision of the last answered prompt, by request key
+	tried := map[string]uint64{} // for each request, by its key, the revision of the last prompt that the approver answered
 	for {
 		p, err := who.finds(done, func(p *schemas.Prompt) bool {
 			return s.grouped(s.name)(p) && tried[p.Key()] < p.Revision
@@ -140,7 +140,7 @@ func (s *story) answersAll(done, ctx context.Context, who *person, option string
 	}
 }
 
-// In the story late, an agent detaches from its call, an approver answers the call, and the agent asks
+// In the story "late", an agent detaches from its call, an approver answers the call, and the agent asks
 // again.
 func (s *story) late(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
@@ -171,8 +171,8 @@ func (s *story) late(ctx context.Context) {
 	s.takesBack(ctx, again)
 }
 
-// takesBack waits up to 2 s for the decisions about calls, and then withdraws the calls that are still
-// pending.
+// takesBack waits up to 2 s for the decisions about some calls, and then withdraws those of the calls that
+// are still pending.
 func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	moment, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -187,8 +187,8 @@ func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	}
 }
 
-// In the story duel, two approvers give opposite answers at nearly the same time. One of them then
-// answers again.
+// In the story "duel", two approvers give opposite answers at nearly the same time. One of these approvers
+// then answers again.
 func (s *story) duel(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -206,7 +206,7 @@ func (s *story) duel(ctx context.Context) {
 	s.shows(ctx, s.bob(), a)
 }
 
-// In the story withdrawn, an agent withdraws its call, perhaps while an approver answers the call.
+// In the story "withdrawn", an agent withdraws its call, perhaps while an approver answers the call.
 func (s *story) withdrawn(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -223,7 +223,7 @@ func (s *story) withdrawn(ctx context.Context) {
 	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history gets the stored decision from the reply to this answer
 }
 
-// In the story rules, an agent makes two calls that rules decide at once.
+// In the story "rules", an agent makes two calls that rules decide at once.
 func (s *story) rules(ctx context.Context) {
 	for _, tool := range []string{"Lookup", "Forbidden"} {
 		r := s.call(s.name + tool)
@@ -232,7 +232,7 @@ func (s *story) rules(ctx context.Context) {
 	}
 }
 
-// In the story deadline, an approver answers at most 400 ms before or after the deadline.
+// In the story "deadline", an approver answers at most 400 ms before or after the deadline.
 func (s *story) deadline(ctx context.Context) {
 	r := schemas.Request{
 		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
@@ -248,7 +248,7 @@ func (s *story) deadline(ctx context.Context) {
 	_, _ = s.answers(ctx, s.someone(), a.blind("allow_once"), s.name)
 }
 
-// In the story phone, an agent makes one call. Only Carl answers it, with the buttons on his phone.
+// In the story "phone", an agent makes one call. Only Carl answers it, with the buttons on his phone.
 func (s *story) phone(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -275,7 +275,7 @@ func (s *story) phone(ctx context.Context) {
 	}
 }
 
-// In the story process, the command nod ask sends a request. It waits for the decision through all
+// In the story "process", the command nod ask sends a request. The command waits for the decision through all
 // faults.
 func (s *story) process(ctx context.Context) {
 	id := bus.NewID()
@@ -295,9 +295,9 @@ func (s *story) process(ctx context.Context) {
 	go func() { ended <- cmd.Wait() }()
 	s.asks.Go(func() {
 		select {
-		case <-ended: // the exit code is not needed, because the printed decision says the same
+		case <-ended: // the test needs no exit code, because the printed decision says the same
 		case <-ctx.Done():
-			_ = cmd.Process.Kill() // the event of a killed command has no Return
+			_ = cmd.Process.Kill() // if the command is killed, its event has no Return
 			<-ended
 			return
 		}

@@ -19,10 +19,10 @@ type story struct {
 	name    string
 	session string
 	rng     *rand.Rand
-	asks    sync.WaitGroup // counts the askers that still wait for a decision
+	asks    sync.WaitGroup // the askers that still wait for a decision
 }
 
-// call returns a tool call that no rule decides. All calls of a group are identical.
+// The method call returns a tool call that no rule decides. All calls of a group are identical.
 func (s *story) call(group string) schemas.Request {
 	return schemas.Request{
 		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindToolCall, Title: "Use Frobnicate", ToolName: "Frobnicate",
@@ -35,8 +35,8 @@ type asked struct {
 	request schemas.Request
 	group   string
 	receipt schemas.Receipt
-	heard   chan struct{} // closed when the asker has its decision or a permanent error
-	drop    func()        // ends the asker's wait
+	heard   chan struct{} // a Go channel that is closed when the asker has its decision or a permanent error
+	drop    func()        // a function that ends the asker's wait
 	outcome *schemas.Decision
 	err     error
 }
@@ -73,7 +73,7 @@ func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Reque
 	return a
 }
 
-// hear waits for the decision in the background, until the decision comes or a.drop is called.
+// The method hear waits for the decision in the background, until the decision comes or a.drop is called.
 func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.OpenRequest) {
 	waits, drop := context.WithCancel(ctx)
 	dropped := make(chan struct{})
@@ -107,7 +107,8 @@ func (a *asked) allowed() bool {
 	}
 }
 
-// answers makes an approver answer a request, even if nod has not shown the request to this approver.
+// The method answers makes an approver answer a request, even if nod has not shown the request to the
+// approver.
 func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group string) (schemas.Decision, error) {
 	a.From = schemas.From{UserID: p.userID}
 	end := s.begin(event{
@@ -123,12 +124,13 @@ func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group 
 	return d, err
 }
 
-// reply returns an answer to a prompt. It covers all calls that the prompt counted.
+// reply returns an answer to a prompt. The answer covers all calls that the prompt counted.
 func reply(p *schemas.Prompt, option string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
 }
 
-// blind returns an answer to a request without a prompt, made from the request's receipt.
+// The method blind returns the answer of an approver who has seen no prompt. The answer is made from the
+// request's receipt.
 func (a *asked) blind(option string) schemas.Answer {
 	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
 }
@@ -143,17 +145,17 @@ func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
 	})
 }
 
-// detaches makes the agent stop waiting for a call, whose request stays pending.
+// The method detaches makes the agent stop waiting for a call, whose request stays pending.
 func (s *story) detaches(ctx context.Context, conn int, a *asked) {
 	if a.drop(); a.allowed() {
-		return // the call was allowed before its agent stopped waiting
+		return // if the call was allowed before its agent stopped waiting, nod does not detach it
 	}
 	end := s.begin(event{Op: opDetach, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
 	err := s.agents[conn].Detach(ctx, a.request.SessionID, a.request.PendingID, "nobody answered in time")
 	end(func(e *event) { e.Err = err })
 }
 
-// shows makes an approver read a request from nod.
+// The method shows makes an approver read a request from nod.
 func (s *story) shows(ctx context.Context, p *person, a *asked) {
 	end := s.begin(event{Op: opShow, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: p.name, Group: a.group})
 	prompt, _, err := p.desk.Show(ctx, a.request.SessionID, a.request.PendingID)
@@ -174,7 +176,7 @@ func (s *story) option() string {
 	return "allow_once"
 }
 
-// thinks waits for a random time, at most d.
+// The method thinks waits for a random time, at most d.
 func (s *story) thinks(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(time.Duration(s.rng.Int64N(int64(d) + 1)))
 	defer timer.Stop()
@@ -189,7 +191,6 @@ func about(r *schemas.Request) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == r.SessionID && p.PendingID == r.PendingID }
 }
 
-// grouped returns a filter for the prompts of one group.
 func (s *story) grouped(group string) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == s.session && s.groupOf(p.Key()) == group }
 }

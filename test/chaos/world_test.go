@@ -28,12 +28,12 @@ type world struct {
 	system *actors.System
 
 	eyes eyes
-	say  func(...any) // prints to the test's log
+	say  func(...any) // a function that prints to the test's log
 
 	stops []func()
 
 	mu      sync.Mutex
-	groups  map[string]string // the group of each request, by the request's key
+	groups  map[string]string // the group of each request, by the key of the request
 	active  map[string]bool   // the names of the running stories
 	revoked []*reach          // the groups of calls that revoked standing answers covered, the newest last
 }
@@ -43,11 +43,11 @@ type person struct {
 	name   string // the person's name in the settings
 	userID string
 	desk   *connector.Desk
-	viewer *connector.Viewer // nil for Carl, who has only a phone
+	viewer *connector.Viewer // the person's viewer; nil for Carl, who has only a phone
 
 	mu      sync.Mutex
-	shown   map[string]schemas.Prompt // the newest version of each pending request in the viewer, by key
-	changed chan struct{}             // closed when the field shown changes
+	shown   map[string]schemas.Prompt // the newest version of each pending request in the viewer, by the request's key
+	changed chan struct{}             // a Go channel that is closed when the field shown changes
 }
 
 // quiet discards log lines about failures that faults cause. With NOD_TEST_LOG=1 they are shown.
@@ -90,12 +90,12 @@ func (w *world) open(ctx context.Context) error {
 		if p.viewer, err = connector.View(ctx, w.system, conn, who.connector, quiet(), func(prompt schemas.Prompt) { w.sees(p, prompt) }); err != nil {
 			return err
 		}
-		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // an error would only mean that the viewer still has work
+		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // Stop fails only if the viewer still has work
 	}
 	return nil
 }
 
-// dial opens a connection to nod, which w.close closes.
+// The method dial opens a connection to nod, which w.close closes.
 func (w *world) dial(ctx context.Context, client string, id roles.ID) (*bus.Conn, error) {
 	conn, err := bus.Connect(ctx, bus.Options{
 		URL: w.place.urls(client), Name: "chaos-" + id.String(), Creds: w.place.keys().Path(id), Inbox: id.InboxPrefix(), Log: quiet(), Wait: 30 * time.Second,
@@ -117,7 +117,7 @@ func (w *world) ann() *person  { return w.people[0] }
 func (w *world) bob() *person  { return w.people[1] }
 func (w *world) carl() *person { return w.people[2] }
 
-// sees records a version of a request from the person's viewer.
+// The method sees records a version of a request from the person's viewer.
 func (w *world) sees(p *person, prompt schemas.Prompt) {
 	w.begin(event{Op: opView, Session: prompt.SessionID, ID: prompt.PendingID, Who: p.name, Group: w.groupOf(prompt.Key())})(func(e *event) {
 		e.Decision, e.Pending, e.Waiters = prompt.Decision, prompt.Decision == nil, prompt.Waiters
@@ -137,7 +137,7 @@ func (w *world) groupOf(key string) string {
 	return w.groups[key]
 }
 
-// finds waits until the person's viewer shows a pending request that the filter fits accepts.
+// The method finds waits until the person's viewer shows a pending request that the filter fits accepts.
 func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (schemas.Prompt, error) {
 	for {
 		if ctx.Err() != nil {

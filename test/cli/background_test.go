@@ -90,9 +90,10 @@ func TestErrorsOfTheFirstDayNameTheRemedy(t *testing.T) {
 }
 
 // nod ask takes a command after --, without JSON. It quotes several words for a shell, and takes a single
-// word as a whole line.
+// word as a whole command line.
 func TestAskAboutACommand(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAskExitsWithTheCodeOfItsDecision asks too")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	for line, words := range map[string][]string{

@@ -116,7 +116,7 @@ func TestABackupOfAKilledNodIsNone(t *testing.T) {
 	m.Kill()
 	rest, err := io.ReadAll(lines)
 	require.NoError(t, err)
-	if c.Wait() == nil { // the copy was complete before the kill
+	if c.Wait() == nil { // Wait succeeds if the copy was complete before the kill
 		require.FileExists(t, filepath.Join(backup, "manifest.json"))
 		return
 	}

@@ -200,7 +200,7 @@ func TestALongListOfPendingRequests(t *testing.T) {
 	t.Parallel()
 	rig.OnlyLong(t, "TestListingAndShowingByCommand lists fewer requests")
 	env := rig.Start(t, rig.AtTheTerminal(t))
-	const n = 501 // one more than a page
+	const n = 501 // this is one request more than a page has
 	ada := env.Agent("ada")
 	var ids []string
 	for i := range n {
@@ -230,7 +230,7 @@ func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "allowed1")
 	env.Exits(env.Nod("allow", "allo"), 0, "✅ Allowed once", "")
-	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // the same answer succeeds again
+	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // an answer that repeats the stored decision succeeds
 	env.Exits(env.Nod("deny", "allowed1"), 1, "", "Nothing changed: Ann allowed this once")
 	conflict := object(env, env.Nod("deny", "allowed1", "--json").Stdout)
 	env.Equal("CONFLICT", conflict["code"])
@@ -277,12 +277,13 @@ func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 // If no engine is running, nod allow fails, and prints that nothing was answered.
 func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAllowAndDenyPrintTheStoredDecision answers with an engine, and TestErrorsOfTheFirstDayNameTheRemedy has none")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	env.Engines[0].Halt()
 	env.Exits(env.Nod("allow", "abcd"), 1, "", "nod: nothing was answered: no nod engine is on the bus")
 }
 
-// The error for a mistyped command names the help command for it.
+// If a command is mistyped, the error names the --help command to read.
 func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	t.Parallel()
 	env := &rig.Env{Assertions: require.New(t), T: t, Ctx: t.Context(), Dir: t.TempDir()}
@@ -310,6 +311,7 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 // printed.
 func TestAStandingAnswerByCommandRepeatsItsRule(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAllowAndDenyPrintTheStoredDecision answers, and test/rules tests lasting answers")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")
 	for id, c := range map[string]struct {

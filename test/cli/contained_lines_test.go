@@ -28,8 +28,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The flag -lines sets the number of command lines of TestNoAllowedLineHarms; a full run has 20000. Each seed
-// makes other lines.
+// The flag -lines sets the number of command lines of TestNoAllowedLineHarms; a full run has 20000. Each
+// value of the flag -lines-seed makes other lines.
 var (
 	lineCount = flag.Int("lines", 60, "run this many command lines contained")
 	lineSeed  = flag.Uint64("lines-seed", 1, "make the command lines from this seed")
@@ -50,7 +50,7 @@ const secretText = "zQ7-the-secret-of-ann-x93"
 const protectedText = "# as the user wrote it\n"
 
 // The test makes random command lines from lines of other tests and from attacks. It runs, in a container,
-// each line that the preset contained allows. No line reads a secret, reaches a server or changes anything
+// each line that the preset "contained" allows. No line reads a secret, reaches a server or changes anything
 // outside its project.
 func TestNoAllowedLineHarms(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestNoAllowedLineHarms(t *testing.T) {
 	made := &lineMaker{rand: rand.New(rand.NewPCG(*lineSeed, uint64(*lineCount))), seeds: seedLines(t), attacks: bait.attacks()}
 
 	control := bait.batch(t, made.attacks)
-	out, _ := exec.Command("bash", "-c", control.runner).CombinedOutput() // without a container, the attacks succeed
+	out, _ := exec.Command("bash", "-c", control.runner).CombinedOutput() // the attacks are real only if they succeed outside a container
 	require.True(t, tells(string(out)), "without a container the attacks find the secrets")
 	require.Eventually(t, func() bool { return bait.visits.Load() > 0 }, time.Minute, 10*time.Millisecond, "without a container the attacks reach the servers")
 	bait.restore(t)
@@ -213,7 +213,8 @@ rm -r $said
 	return n
 }
 
-// run runs each line contained in its own project, and returns the number of lines that ended with an error.
+// The method run runs each line in a container, in the line's own project. It returns the number of lines
+// that ended with an error.
 func (b *bait) run(t *testing.T, lines []string) (failed int) {
 	n := b.batch(t, lines)
 	read, write, err := os.Pipe()
@@ -227,7 +228,7 @@ func (b *bait) run(t *testing.T, lines []string) (failed int) {
 		_, _ = out.ReadFrom(read)
 		said <- out.String()
 	}()
-	// A full build cache and one thread make the lines cheaper that run go.
+	// With a full build cache and one thread, the go commands in the lines need less CPU time.
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	require.NoError(t, err)
 	protected := secrets.CompileProtected()
@@ -315,7 +316,6 @@ func tells(text string) bool {
 	return false
 }
 
-// lineMaker makes random command lines.
 type lineMaker struct {
 	rand           *rand.Rand
 	seeds, attacks []string

@@ -22,7 +22,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// startContained starts nod with the preset contained, on a machine that can contain commands.
+// startContained starts nod with the preset "contained". It skips the test if the machine cannot contain
+// commands.
 func startContained(t *testing.T) *rig.Machine {
 	t.Helper()
 	if level, err := contain.Support(); level != contain.Namespaces {
@@ -70,7 +71,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 
 	run := func() (string, int) {
 		c := exec.Command("bash", "-c", line)
-		c.Env = append(m.Command().Env, "NOD_DATA=") // a host's shell may lack the variables of the host's hooks
+		c.Env = append(m.Command().Env, "NOD_DATA=") // the host's shell may lack variables that the host's hooks have
 		text, err := environ(c).CombinedOutput()
 		if _, ok := err.(*exec.ExitError); err != nil && !ok {
 			require.NoError(t, err)
@@ -101,10 +102,11 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 2 hosts refused", stderr)
 }
 
-// If the command of a hook names servers and a key file, the changed line names them too, because the host's
-// shell has no such settings.
+// If the command of a hook names servers and a key file, the command line that the hook returns names them
+// too, because the host's shell has no such settings.
 func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAHookLetsALineRunContained runs the same line")
 	m := startContained(t)
 	run, err := bus.ReadRun(m.Dir)
 	require.NoError(t, err)
@@ -140,6 +142,7 @@ func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
 // simulates such a machine with the command unshare.
 func TestAMachineWithoutNamespacesAsks(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAHookLetsALineRunContained runs the same line with namespaces")
 	if level, err := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands, so the test cannot make one that is different: %v", err)
 	}
@@ -156,7 +159,7 @@ func TestAMachineWithoutNamespacesAsks(t *testing.T) {
 		c.Dir = project
 		return c
 	}
-	for _, id := range []string{"T1", "T2"} { // the first hook stores its finding, and the second hook uses it
+	for _, id := range []string{"T1", "T2"} { // the first hook stores that it cannot contain commands, and the second hook reads this
 		hook := inside("hook", "claude-code")
 		hook.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PreToolUse","session_id":"S","tool_use_id":%q,"cwd":%q,"tool_name":"Bash","tool_input":{"command":"make test"}}`, id, project))
 		var errs bytes.Buffer

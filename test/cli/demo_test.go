@@ -31,7 +31,7 @@ func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 			m.Up.Stderr = &m.Errs
 			require.NoError(t, m.Up.Start())
 			t.Cleanup(m.Kill)
-			over := time.AfterFunc(time.Minute, func() { _ = m.Up.Process.Kill() }) // fails if nod has ended
+			over := time.AfterFunc(time.Minute, func() { _ = m.Up.Process.Kill() }) // Kill fails if nod has ended
 			defer over.Stop()
 			lines := bufio.NewScanner(out)
 			reads := func(want string) {

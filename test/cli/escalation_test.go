@@ -17,6 +17,7 @@ import (
 // start. A restart decides nothing.
 func TestAnEscalationOutlivesKillNine(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestKillNine kills nod, and test/people tests escalations")
 	m := rig.NewMachine(t)
 	settings := fmt.Sprintf(`{"approvers": {"people": [
 		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": %q}], "time_zone": "UTC", "quiet": [{"days": ["mon"], "from": "02:00", "to": "02:01"}], "stand_in": "ops"},

@@ -98,8 +98,8 @@ func TestASessionsPermissionsAreSetAndShown(t *testing.T) {
 	require.True(t, s.Background)
 }
 
-// held starts nod and sets the permissions of session s. The session's working directory is work. It may also
-// read others/in, write others/out and use the network.
+// The function held starts nod and sets the permissions of session s. The session's working directory is
+// work. The session may also read others/in, write others/out and use the network.
 func held(t *testing.T) (m *rig.Machine, work, others string) {
 	m = rig.NewMachine(t)
 	m.StartNod()
@@ -113,7 +113,8 @@ func held(t *testing.T) (m *rig.Machine, work, others string) {
 	return m, work, others
 }
 
-// inside returns a command that runs nod exec for session s in dir. The command is not started yet.
+// The function inside returns a command that runs nod exec for session s in dir. The command is not started
+// yet.
 func inside(m *rig.Machine, dir string, args ...string) *exec.Cmd {
 	c := m.Command(append([]string{"exec", "--session", "s"}, args...)...)
 	c.Dir = dir
@@ -178,6 +179,7 @@ func TestExecRunsWithinTheNamedPermissions(t *testing.T) {
 
 func TestExecPassesStreamsAndTheExitCode(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestExecRunsWithinTheNamedPermissions runs such a command")
 	m, work, others := held(t)
 	c := inside(m, work, "--", "sh", "-c", `cat; echo "$1" >&2; exit 7`, "sh", "--permission")
 	c.Stdin = strings.NewReader("through")
@@ -212,6 +214,7 @@ func TestExecPassesStreamsAndTheExitCode(t *testing.T) {
 
 func TestExecRefuses(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestExecRunsWithinTheNamedPermissions runs such a command")
 	m, work, others := held(t)
 	session(m, "set", "free", "--timeout", "1m")
 	for _, c := range []struct {

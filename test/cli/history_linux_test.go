@@ -17,8 +17,9 @@ import (
 // remove this line at the end.
 func TestATerminalShowsHowFarTheLogWasRead(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHistoryAndShowGoBackAsFarAsTheLog reads the same log")
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
-	for i := range 1100 { // more than a page of the log
+	for i := range 1100 { // this is more than one page of the log
 		e := schemas.LogEntry{Type: schemas.TypeLogEntry, At: time.Now().UTC(), Kind: schemas.LogSession, SessionID: "S", Actor: "test"}
 		_, _, err := env.Store.Log.Append(env.Ctx, fmt.Sprint(i), e)
 		env.NoError(err)
@@ -36,7 +37,7 @@ func TestATerminalShowsHowFarTheLogWasRead(t *testing.T) {
 		_ = cmd.Run() // nod show fails, because the request is unknown
 		slave.Close()
 		var said bytes.Buffer
-		_, _ = said.ReadFrom(master) // the read ends with an error when the other side is closed
+		_, _ = said.ReadFrom(master) // ReadFrom returns an error when the other side closes the terminal
 		master.Close()
 		env.Regexp(`^\r\x1b\[Kreading the log back to .* …\r\x1b\[K(nod: )?no`, said.String(), args)
 	}

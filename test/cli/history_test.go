@@ -53,10 +53,11 @@ func TestHistoryAndShowGoBackAsFarAsTheLog(t *testing.T) {
 	env.Exits(env.Nod("allow", "first"), 1, "", "no such request is waiting")
 }
 
-// nod show takes an exact id of the log before longer ids that begin with it. It refuses the beginning of
-// several ids.
+// nod show takes an exact id of the log before longer ids that begin with it. It refuses a text with which
+// several ids begin.
 func TestShowPrefersAnExactIDOfTheLog(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHistoryAndShowGoBackAsFarAsTheLog reads the same log")
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
 	at := time.Now().UTC().Add(-48 * time.Hour)
 	for i, id := range []string{"deploy", "deploy-2", "deploy-2", "rebuild"} {
@@ -79,10 +80,11 @@ func TestShowPrefersAnExactIDOfTheLog(t *testing.T) {
 	env.Exits(env.Nod("history", "--outcome", "late"), 1, "", "must be one of")
 }
 
-// nod sessions --all lists the sessions of which only the log has requests, with the number of these, and
-// --since those with a request of that time.
+// nod sessions --all also lists the sessions whose requests are only in the log, with the number of these
+// requests. The flag --since leaves out sessions without a request after the given time.
 func TestSessionsGoBackAsFarAsTheLog(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHistoryAndShowGoBackAsFarAsTheLog reads the same log")
 	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
 	open(env, "now")
 	for i, session := range []string{"oldest", "older", "older"} {

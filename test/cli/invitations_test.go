@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// invites runs nod invite with a free port. It returns the arguments of the printed nod join command, and the
-// invitation's address.
+// The function invites runs nod invite with a free port. It returns the arguments of the printed nod join
+// command, and the invitation's address.
 func invites(m *rig.Machine, name string) (line []string, address string) {
 	address = testports.Address(m.T)
 	stdout, stderr, code := m.Run("invite", name, "--address", address)
@@ -28,8 +28,8 @@ func invites(m *rig.Machine, name string) (line []string, address string) {
 	return line[1:], address
 }
 
-// Another machine joins with the line that nod invite prints. Its agents then reach nod over TLS without
-// flags, have a key of their own, and trust no other server.
+// Another machine joins with the command line that nod invite prints. Its agents then reach nod over TLS
+// without flags, have a key of their own, and trust no other server.
 func TestAnotherMachineJoins(t *testing.T) {
 	t.Parallel()
 	here, there := rig.NewMachine(t), rig.NewMachine(t)
@@ -88,6 +88,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 
 func TestInvalidInvitationsAreRefused(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnotherMachineJoins takes a valid one")
 	here, there := rig.NewMachine(t), rig.NewMachine(t)
 	join, _ := invites(here, "devbox")
 	fails := func(m *rig.Machine, says string, args ...string) {

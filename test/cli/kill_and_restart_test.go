@@ -23,9 +23,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The test kills nod with kill -9 at a random moment of a request and its allow, and starts nod again. A
-// repeated request must be pending with the deadline of its printed receipt, or have exactly one decision.
-// nod must not lose a receipt or a decision that a command has printed.
+// The test kills nod with kill -9 at a random moment while a request is sent and allowed, and starts nod
+// again. A repeated request must be pending with the deadline of its printed receipt, or have exactly one
+// decision. nod must not lose a receipt or a decision that a command has printed.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2
@@ -41,8 +41,8 @@ func TestKillNine(t *testing.T) {
 func killNine(t *testing.T, kills int) {
 	m := rig.NewMachine(t)
 	m.StartNod()
-	// life is the time that a request and its answer take without a kill, and limits the random moment. The
-	// second measurement replaces the first one, which is a warm-up.
+	// life is the time that a request and its answer take without a kill, and limits the random moment of the
+	// kill. The second measurement replaces the first one, which is a warm-up.
 	var life time.Duration
 	for _, id := range []string{"cold-life", "warm-life"} {
 		begun := time.Now()
@@ -72,7 +72,7 @@ func killNine(t *testing.T, kills int) {
 
 		decided, errs, code := m.Run(append(rig.Ask("kill", id), "--async")...)
 		switch code {
-		case 6: // the exit code of a pending request
+		case 6: // nod ask has this exit code if the request is pending
 			var again schemas.Receipt
 			require.NoError(t, json.Unmarshal([]byte(decided), &again), errs)
 			if receiptCode == 6 {
@@ -124,6 +124,7 @@ func TestAWaitingAskOutlivesARestart(t *testing.T) {
 // If a deadline passes while nod is not running, the request times out when nod runs again.
 func TestADeadlineDuringAnOutageTimesTheRequestOut(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAWaitingAskOutlivesARestart has the same outage")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	_, stderr, code := m.Run("session", "set", "away", "--timeout", "3s")
@@ -269,7 +270,8 @@ func TestExitCodesForScripts(t *testing.T) {
 	require.Equal(t, "Permission granted for network access.\n", out)
 }
 
-// If a signal stops nod ask before an engine has sent a receipt, nod ask withdraws the request too.
+// If a signal stops nod ask, nod ask withdraws the request. This holds even before an engine has sent a
+// receipt.
 func TestAStoppedAskWithdrawsARequestWithoutAReceipt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -295,7 +297,7 @@ func TestAStoppedAskWithdrawsARequestWithoutAReceipt(t *testing.T) {
 	env.Contains(next(), "nod.v1.request.")
 	env.NoError(ask.Process.Signal(os.Interrupt))
 	sent := next()
-	for strings.HasPrefix(sent, "nod.v1.request.") { // nod ask may have sent this try before the signal
+	for strings.HasPrefix(sent, "nod.v1.request.") { // nod ask may have sent this message before the signal
 		sent = next()
 	}
 	env.Contains(sent, "nod.v1.withdraw.")

@@ -39,7 +39,7 @@ func TestAKilledNodsCommandIsUndone(t *testing.T) {
 			reviews(t, func() string {
 				c := m.Command("hook", "claude-code", "--host-timeout", "8s")
 				c.Dir = project
-				out, err := c.CombinedOutput() // without input and without nod, the hook fails
+				out, err := c.CombinedOutput() // the hook fails, because it gets no input and nod is not running
 				assert.Error(t, err)
 				return string(out)
 			})
@@ -88,6 +88,7 @@ func TestAKilledNodsCommandIsUndone(t *testing.T) {
 // runs. A second command can neither see the file nor move it.
 func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledNodsCommandIsUndone runs such commands, and connectors/agents/contain hides secrets")
 	if level, why := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands: %v", why)
 	}
@@ -113,14 +114,14 @@ func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 	require.Equal(t, "removed\n", line)
 	require.NoFileExists(t, project+"/.env")
 
-	for range 2 { // the first round must not move the file to a place where the second round can read it
+	for range 2 { // the second round must not read a file that the first round has moved
 		second, err := contained("mv shared a; mv other b; mv shared/dev.txt c; grep -Rs . shared other a b c; echo read").CombinedOutput()
 		require.NoError(t, err, string(second))
 		require.Contains(t, string(second), "read\n")
 		require.NotContains(t, string(second), secretText)
 	}
 	require.NoError(t, in.Close())
-	_ = first.Wait() // Wait fails, because the shell cannot read
+	_ = first.Wait() // Wait fails, because the shell's input is closed
 	for link, target := range map[string]string{".env": "shared/dev.txt", ".env.prod": "other/prod.txt"} {
 		to, err := os.Readlink(filepath.Join(project, link))
 		require.NoError(t, err)
@@ -128,9 +129,10 @@ func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 	}
 }
 
-// If a power cut damages a command's note, later commands still run.
+// If a power cut damages the note that nod keeps about a contained command, later commands still run.
 func TestADamagedNoteStopsNoCommand(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledNodsCommandIsUndone reads such a note")
 	if level, why := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands: %v", why)
 	}
@@ -148,8 +150,8 @@ func TestADamagedNoteStopsNoCommand(t *testing.T) {
 	}
 }
 
-// reviews calls the function run until the output says that files were moved away. This can take several
-// calls, because nod reviews nothing while the kernel still kills the inner process.
+// The function reviews calls the function run until the output says that files were moved away. This can take
+// several calls, because nod reviews nothing while the kernel still kills the inner process.
 func reviews(t *testing.T, run func() string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(run(), "they were moved away") }, rig.Patience, rig.Tick)

@@ -17,7 +17,7 @@ import (
 type typist struct {
 	*rig.Env
 	id    string
-	read  string // the output of all commands so far
+	read  string // the output of all commands until now
 	typed string // the flags of the last command, except --rule
 }
 
@@ -40,7 +40,7 @@ func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 
 func (p *typist) Sees() string { return strings.ReplaceAll(p.read, p.id, "") }
 
-// named finds the rules in a command's output that the next command must name.
+// named finds, in a command's output, the rules that the next command must name.
 var named = regexp.MustCompile(`--rule '([^']+)'`)
 
 func (p *typist) May() (all []peopletest.Pressable) {

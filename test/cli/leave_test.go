@@ -11,10 +11,11 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod leave shows its limits and asks for confirmation. nod back ends the leave and lists the calls that the
-// leave allowed, even if the leave has ended by itself.
+// The command nod leave shows the limits of the leave and asks for confirmation. The command nod back ends
+// the leave and lists the calls that the leave allowed, even if the leave has ended by itself.
 func TestLeaveAndBack(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "test/rules tests the same leaves, and TestASessionsPermissionsAreSetAndShown changes settings by command")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	ask := func(command string) int {

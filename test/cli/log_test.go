@@ -34,7 +34,7 @@ func TestTheLogIsVerified(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stdout, stderr, code := m.Run("log", "verify", "--json")
 		require.NoError(t, json.Unmarshal([]byte(stdout), &report), stderr)
-		return code == 0 && report.Open == 1 // the newest checkpoint, which no checkpoint covers yet
+		return code == 0 && report.Open == 1 // the newest checkpoint is not itself covered by a checkpoint
 	}, rig.Patience, rig.Tick)
 	head := report.Checkpoints[len(report.Checkpoints)-1].Hash
 	stdout, stderr, code := m.Run("log", "verify", "--head", head)
@@ -69,6 +69,7 @@ func TestTheLogIsVerified(t *testing.T) {
 // nod log tail -f prints new entries until it is stopped.
 func TestTheLogIsFollowed(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestTheLogIsVerified reads the same log")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	tail := m.Command("log", "tail", "-n", "1", "-f", "--json")

@@ -15,6 +15,7 @@ import (
 // A command takes the beginning of an id if only one pending request has an id that begins so.
 func TestAnyUnambiguousBeginningNamesARequest(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestListingAndShowingByCommand names requests so")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "a1111111")
 	open(env, "a2222222")
@@ -69,6 +70,7 @@ func TestACommandWithoutAnIDTakesTheWaitingRequest(t *testing.T) {
 // Without an id, nod answer takes only questions, and nod allow and nod deny take only calls.
 func TestQuestionsAndCallsAreToldApart(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestListingAndShowingByCommand lists both")
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "a-call")
 	question := schemas.Request{

@@ -13,7 +13,7 @@ import (
 )
 
 // nod policy suggest derives rules from the questions in the log. It needs the setting log.payloads, because
-// without it the log has no commands.
+// without this setting the log has no commands.
 func TestSuggestionsFromTheLog(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -44,8 +44,8 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 }
 
 // With the setting harden_git, nod changes an allowed git command that only reads, so that git runs no
-// program of the repository's configuration. nod stores this decision in a record, unlike other decisions by
-// rules, because it has an updated input.
+// program that the repository's configuration names. nod stores this decision in a record, unlike other
+// decisions by rules, because it has an updated input.
 func TestHardenGitRewritesAllowedGitReads(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

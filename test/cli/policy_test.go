@@ -22,7 +22,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	b := &bench{rig.NewMachine(t), t.TempDir()}
-	require.NoError(t, os.Mkdir(filepath.Join(b.work, ".git"), 0o755)) // the rules allow git reads only in a repository
+	require.NoError(t, os.Mkdir(filepath.Join(b.work, ".git"), 0o755)) // the rules allow git commands that only read, and only in a repository
 	return b
 }
 

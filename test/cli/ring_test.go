@@ -14,9 +14,10 @@ import (
 )
 
 // nod up rings its terminal once for each new request, by the bell and by two notifications. An outcome does
-// not ring. The flag --no-notify turns all of it off.
+// not ring. The flag --no-notify turns the bell and the notifications off.
 func TestNodUpRingsItsTerminal(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestTheDemoIsAnsweredFromASecondTerminal runs nod up in a terminal")
 	for flag, rings := range map[string]int{"": 1, " --no-notify": 0} {
 		t.Run(strings.TrimSpace("nod up"+flag), func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 // revoke.
 func TestCommandsForASessionsPermissions(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestASessionsPermissionsAreSetAndShown runs such commands")
 	m, dir := rig.NewMachine(t), rig.Tree(t)
 	m.StartNod()
 	said := func(code int, args ...string) (stdout, stderr string) {

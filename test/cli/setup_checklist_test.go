@@ -53,6 +53,7 @@ func TestSetupAsChecklists(t *testing.T) {
 // If a person leaves the lists, nod setup changes nothing.
 func TestSetupIsLeftWithoutAChange(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupAsChecklists goes through the same steps")
 	for name, key := range map[string]string{"esc": "Escape", "q": "q", "ctrl-c": "C-c"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,6 +72,7 @@ func TestSetupIsLeftWithoutAChange(t *testing.T) {
 // With NO_COLOR, the lists and the changes have no colours.
 func TestSetupWithoutColours(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupAsChecklists goes through the same steps")
 	p := newSetupPane(t, 80, 24, "NO_COLOR=1", `{}`, "")
 	p.Shows("▸ [x] Claude Code")
 	p.Types("d")
@@ -83,6 +85,7 @@ func TestSetupWithoutColours(t *testing.T) {
 // agents, and names the agent that it could not change.
 func TestSetupGoesOnAfterAnError(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupAsChecklists goes through the same steps")
 	p := newSetupPane(t, 80, 24, "", `{}`, "")
 	p.Shows("nod setup · Agents")
 	p.Types("Enter")
@@ -101,10 +104,11 @@ func TestSetupGoesOnAfterAnError(t *testing.T) {
 	p.Equal("{}", string(kept))
 }
 
-// On a fresh machine, nod setup writes settings.json and the service, and asks its test question as soon as
-// nod runs. In this test the service does not start nod, because the PATH has no systemctl.
+// On a fresh machine, nod setup writes settings.json and the file of the service, and asks its test question
+// as soon as nod runs. In this test the service does not start nod, because the PATH has no systemctl.
 func TestSetupBeforeNodRuns(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupAsChecklists goes through the same steps")
 	m := rig.NewMachine(t)
 	p := startSetup(t, m, 80, 24, "PATH=$HOME/bin", "", "")
 	p.Shows("nod setup · Agents")

@@ -22,8 +22,8 @@ type setupPane struct {
 	home, project string
 }
 
-// newSetupPane starts nod setup without the service, while nod runs. The string env has further variables for
-// nod setup, and past is a transcript of a past session.
+// newSetupPane starts nod setup without the service, while nod runs. The string env has further environment
+// variables for nod setup, and the string past is a transcript of a past session.
 func newSetupPane(t *testing.T, width, height int, env, before, past string) *setupPane {
 	m := rig.NewMachine(t)
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), rig.Apart(before), 0o600))
@@ -46,7 +46,8 @@ func startSetup(t *testing.T, m *rig.Machine, width, height int, env, past, flag
 	return p
 }
 
-// answers types a line in reply to each question. The pairs are a text of the question and the line.
+// The method answers types a line in reply to each question. Each pair is a part of the question's text and
+// the line to type.
 func (p *setupPane) answers(pairs ...string) {
 	for n := 0; n < len(pairs); n += 2 {
 		p.Shows(pairs[n])
@@ -57,7 +58,6 @@ func (p *setupPane) answers(pairs ...string) {
 	}
 }
 
-// unchanged requires that nod setup has written nothing.
 func (p *setupPane) unchanged(before string) {
 	p.NoFileExists(filepath.Join(p.home, ".claude", "settings.json"))
 	p.NoDirExists(filepath.Join(p.home, ".copilot"))
@@ -89,9 +89,9 @@ func TestSetupAsksLineByLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		before       string
 		agent        string
-		preset, rule string // the person's answers
+		preset, rule string // the preset and the rule that the person chooses
 		agrees       string
-		want         string // the preset in force afterwards
+		want         string // the preset that must be in force afterwards
 		allow        string // the rule for the project's runner, or "" if there must be none
 	}{
 		"a preset and its rules":     {`{}`, "1", "3", "all", "y", "project", "Bash(go test:*) in "},
@@ -138,6 +138,7 @@ func TestSetupAsksLineByLine(t *testing.T) {
 // preset, and the rules that would have saved questions.
 func TestSetupReadsPastSessionsWithConsent(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupAsksLineByLine goes through the same steps")
 	past := `{"type":"assistant","sessionId":"s1","cwd":"/p","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"make lint"}}]}}
 {"type":"assistant","sessionId":"s1","cwd":"/p","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"make lint FIX"}}]}}
 {"type":"assist`
@@ -170,6 +171,7 @@ func TestSetupReadsPastSessionsWithConsent(t *testing.T) {
 // come into force too. The agents still ask nod.
 func TestSetupLeavesOtherSettingsInForce(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupAsksLineByLine goes through the same steps")
 	p := newSetupPane(t, 160, 300, "TERM=dumb", `{}`, "")
 	p.answers(whichAgents, "1", whichPreset, "")
 	p.Shows(whichRules)

@@ -48,7 +48,7 @@ func (h *house) file(name, content string) {
 	testprogram.Write(h.t, filepath.Join(h.home, name), content)
 }
 
-// release replaces the installed version of nod by another version.
+// The method release replaces the installed version of nod by another version.
 func (h *house) release(version string) {
 	h.NoError(os.RemoveAll(filepath.Join(h.home, "opt")))
 	testprogram.Copy(h.t, rig.Binary, filepath.Join(h.home, "opt", "nod-"+version, "nod"))
@@ -90,14 +90,15 @@ func (h *house) data() string { return filepath.Join(h.home, ".local/share/nod")
 
 func (h *house) launcher() string { return filepath.Join(h.data(), "launcher", "nod") }
 
-// serve runs the command in the unit's ExecStart, as systemd would, and waits until nod answers.
+// serve runs the command in the line ExecStart of the service's systemd unit, as systemd would, and waits
+// until nod answers.
 func (h *house) serve() {
 	unit, err := os.ReadFile(h.unit())
 	h.NoError(err)
 	line := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
 	h.Len(line, 2)
 	h.nod = exec.Command("/bin/sh", "-c", "exec "+string(line[1])+" --listen 127.0.0.1:0")
-	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // the PATH of services
+	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // systemd gives services this PATH
 	said, err := os.OpenFile(h.said, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	h.NoError(err)
 	defer said.Close()
@@ -229,14 +230,14 @@ func (h *house) verifyUnit() {
 	h.NoError(err, string(out))
 }
 
-// upgrade replaces nod with a new version. The hook must work before and after the service's restart, and the
-// pending request must stay pending. Then upgrade makes the launcher point to a missing file, and nod doctor
-// must name the remedy.
+// The method upgrade replaces nod with a new version. The hook must work before and after the service's
+// restart, and the pending request must stay pending. Then upgrade makes nod's launcher, which the hooks run,
+// point to a missing file, and nod doctor must name the remedy.
 func (h *house) upgrade() {
 	h.release("2")
 	h.hook()
 	h.stop()
-	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the output of the service has grown to 2 MiB, because no program rotates its file
+	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the log file of the service has grown to 2 MiB, because no program rotates it
 	h.serve()
 	h.hook()
 	h.Contains(h.ok("pending", "--json"), "survives")
@@ -288,6 +289,7 @@ func (h *house) uninstall() {
 // agent at the end.
 func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupUpgradeAndUninstallInAFreshHome goes through the same steps")
 	h := newHouse(t)
 	h.file(".claude/settings.json", "{")
 	_, stderr, code := h.run("setup", "--yes", "--no-test", "--no-service")
@@ -300,6 +302,7 @@ func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
 // If nod cannot uninstall the hook of one host, it keeps the launcher, because that hook runs the launcher.
 func TestUninstallKeepsALauncherThatAHookStillRuns(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSetupUpgradeAndUninstallInAFreshHome goes through the same steps")
 	h := newHouse(t)
 	h.ok("setup", "--yes", "--no-test", "--no-service")
 	path := filepath.Join(h.home, ".claude/settings.json")

@@ -17,6 +17,7 @@ import (
 // line and in waybar. The test runs neither Claude Code nor waybar, only the commands for them.
 func TestRecipesForStatusBars(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestStatusHistoryAndSessions prints the same status")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	m.Asked(t, "waits", "--session", "S", "--tool", "Frobnicate", "--input", `{"n":1}`)

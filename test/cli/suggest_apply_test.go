@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
 )
 
 const suggestedRule = "Bash(go test:*) in /p"
@@ -45,6 +47,7 @@ func TestSuggestedRulesAreAdded(t *testing.T) {
 // not in force, because the other settings of the file would come into force too.
 func TestSuggestedRulesComeIntoForce(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestSuggestedRulesAreAdded adds such rules")
 	b := newBench(t)
 	b.write("agents/a.jsonl", transcript)
 	b.StartNod()
@@ -64,7 +67,7 @@ func TestSuggestedRulesComeIntoForce(t *testing.T) {
 	require.Equal(t, []string{"Bash(make:*)"}, s.Permissions.Deny)
 }
 
-// A person can add no rule for calls that the settings do not let the person allow at the terminal.
+// A person can add a rule only for calls that the person may allow at the terminal under the settings.
 func TestSuggestedRulesKeepToThePersonsRights(t *testing.T) {
 	t.Parallel()
 	u, err := user.Current()
@@ -92,7 +95,6 @@ func TestSuggestedRulesKeepToThePersonsRights(t *testing.T) {
 	}
 }
 
-// settings returns the text of settings.json in the data directory.
 func (b *bench) settings() string {
 	b.T.Helper()
 	data, err := os.ReadFile(filepath.Join(b.Dir, "settings.json"))

@@ -50,6 +50,7 @@ func bobAllows(t *testing.T, m *rig.Machine, id string) (schemas.Decision, error
 // A confirmed vote survives kill -9, and still decides nothing by itself.
 func TestAVoteOutlivesKillNine(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestKillNine kills nod, and test/rules tests votes")
 	m := votingMachine(t)
 	waiting := m.Command(rig.Ask("votes", "deploys")...)
 	var out, errs bytes.Buffer

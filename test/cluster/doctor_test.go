@@ -43,7 +43,7 @@ func TestTheClusterIsExamined(t *testing.T) {
 }
 
 // nod doctor --cluster also finds an engine that hangs, a server without the observer's key, and stores with
-// different numbers of replicas, and sees when a fault is over.
+// different numbers of replicas. It notices the end of each of these faults.
 func TestTheClusterIsExaminedAgain(t *testing.T) {
 	t.Parallel()
 	rig.OnlyLong(t, "TestTheClusterIsExamined finds other faults")
@@ -57,7 +57,7 @@ func TestTheClusterIsExaminedAgain(t *testing.T) {
 	require.NoError(t, first.Process.Signal(syscall.SIGCONT))
 	c.examines(true, "2 run")
 
-	// One server has an older accounts.conf without the observer's key.
+	// One server gets an older accounts.conf, which lacks the observer's key.
 	accounts := c.withoutKey(roles.ID{Role: roles.Observer}, 1)
 	c.examines(false, "the NATS server at "+strings.Split(c.urls, ",")[1]+" refused the key of observer", "reload it")
 	c.reloads(1, accounts)
@@ -69,7 +69,7 @@ func TestTheClusterIsExaminedAgain(t *testing.T) {
 	c.examines(false, "different numbers of replicas: 1 for shown_prompts; 3 for pending_permissions")
 }
 
-// changes edits the configuration of a stream.
+// The method changes edits the configuration of a stream.
 func (c *cluster) changes(js jetstream.JetStream, name string, edit func(*jetstream.StreamConfig)) {
 	c.t.Helper()
 	s, err := js.Stream(c.t.Context(), name)
@@ -80,7 +80,7 @@ func (c *cluster) changes(js jetstream.JetStream, name string, edit func(*jetstr
 	require.NoError(c.t, err)
 }
 
-// An older nats-server is named with its version.
+// nod doctor --cluster names an older nats-server, with its version.
 func TestAnOlderServerIsNamed(t *testing.T) {
 	program := os.Getenv("NOD_TEST_OLD_NATS_SERVER")
 	if program == "" {
@@ -114,15 +114,15 @@ func (c *cluster) withoutKey(id roles.ID, n int) (was []byte) {
 	return was
 }
 
-// reloads gives server n a new configuration, which the server reads without a restart.
+// The method reloads gives server n a new configuration, which the server reads without a restart.
 func (c *cluster) reloads(n int, config []byte) {
 	c.t.Helper()
 	require.NoError(c.t, os.WriteFile(c.config(n), config, 0o600))
 	require.NoError(c.t, c.servers[n].Process.Signal(syscall.SIGHUP))
 }
 
-// examines repeats nod doctor --cluster until its output contains these texts. The command must succeed
-// exactly if healthy is true.
+// The method examines repeats nod doctor --cluster until its output contains the given texts. The command
+// must succeed if healthy is true, and fail otherwise.
 func (c *cluster) examines(healthy bool, texts ...string) {
 	c.t.Helper()
 	var out string

@@ -19,8 +19,7 @@ import (
 )
 
 // Two engines are stopped with SIGTERM and started again, one after another, while agents ask and people
-// answer. A stopping engine still replies to its calls, so that no client has to repeat a lost call, which
-// takes 5 s.
+// answer. A stopping engine still replies to its calls, because a client repeats a lost call only after 5 s.
 func TestEnginesStopOneAfterAnotherWithoutLosingCalls(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -73,7 +72,7 @@ func TestEnginesStopOneAfterAnotherWithoutLosingCalls(t *testing.T) {
 	require.Less(t, slowest, 5*time.Second, "a call was lost")
 }
 
-// automatic sends a request that a rule allows.
+// The function automatic sends a request that a rule allows.
 func automatic(ctx context.Context, t *testing.T, asker *bus.Asker) error {
 	r := rig.Lookup("S", "")
 	d, err := asker.Ask(ctx, r)
@@ -81,7 +80,6 @@ func automatic(ctx context.Context, t *testing.T, asker *bus.Asker) error {
 	return err
 }
 
-// byPerson sends a request that waits for a person, and answers it.
 func byPerson(ctx context.Context, t *testing.T, asker *bus.Asker, desk *connector.Desk, timed func(func() error) bool) bool {
 	var open *bus.OpenRequest
 	asked := timed(func() (err error) {
@@ -103,16 +101,15 @@ func byPerson(ctx context.Context, t *testing.T, asker *bus.Asker, desk *connect
 	})
 }
 
-// startEngine starts an engine of a cluster with one server.
 func (c *cluster) startEngine() *exec.Cmd {
 	p, up := c.engine(1)
 	require.Contains(c.t, <-up, "an engine is up")
 	return p
 }
 
-// drain stops an engine with SIGTERM, and requires that it ends within 30 s.
+// The method drain stops an engine with SIGTERM, and requires that it ends within 30 s.
 func (c *cluster) drain(engine *exec.Cmd) {
-	late := time.AfterFunc(30*time.Second, func() { _ = engine.Process.Kill() }) // a killed engine makes Wait return an error
+	late := time.AfterFunc(30*time.Second, func() { _ = engine.Process.Kill() }) // Wait fails if the engine was killed
 	defer late.Stop()
 	require.NoError(c.t, engine.Process.Signal(syscall.SIGTERM))
 	require.NoError(c.t, engine.Wait())

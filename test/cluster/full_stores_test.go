@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
 )
 
 // A NATS server that nod does not run itself has room for only 3 MB. If the server is full, nod refuses each
@@ -18,6 +20,7 @@ import (
 // nod continues without a restart.
 func TestStoresWithoutRoomRefuseAndGoOn(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAFullDiskRefusesRequestsAndGoesOn in test/operate fills the disk of one server")
 	if testing.Short() {
 		t.Skip("left out with -short: a server and an engine as processes")
 	}

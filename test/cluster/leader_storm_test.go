@@ -91,7 +91,7 @@ func (n *nodes) engine(i int) {
 }
 
 // stepDowns makes each leader of the stream with the records step down 200 ms after its election. The
-// returned function stop ends this and returns the number of step-downs.
+// returned function ends the step-downs and returns their number.
 func (n *nodes) stepDowns() (stop func() int64) {
 	nc, err := nats.Connect(n.servers[0].ClientURL())
 	require.NoError(n.t, err)
@@ -111,7 +111,7 @@ func (n *nodes) stepDowns() (stop func() int64) {
 			if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_pending_permissions", nil, time.Second); err == nil {
 				times.Add(1)
 			}
-			for elected := false; !elected && ctx.Err() == nil; { // only a leader replies, and on a loaded machine its election takes long
+			for elected := false; !elected && ctx.Err() == nil; { // only a leader replies, and the election of a leader takes long on a loaded machine
 				_, err := nc.Request("$JS.API.STREAM.INFO.KV_pending_permissions", nil, time.Second)
 				elected = err == nil
 			}
@@ -150,7 +150,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	stop := n.stepDowns()
 	outcomes := map[schemas.Outcome]int{}
 	var mu sync.Mutex
-	number := 0 // the number of the next request, so that no two requests are identical
+	number := 0 // the number of the next request, which makes each request different
 	storms := func(timeout time.Duration) {
 		var wg sync.WaitGroup
 		room := make(chan struct{}, 150)
@@ -187,9 +187,9 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	require.NotZero(t, times)
 }
 
-// storm sends request i with this timeout. Near the deadline, one approver allows it, another one denies it,
-// and the agent withdraws it if i is even. storm returns the outcome, or an error if a party got another
-// decision than the stored one.
+// The method storm sends the request with the number i and the given timeout. Near its deadline, one approver
+// allows the request and another approver denies it. If i is even, the agent also withdraws it. storm returns
+// the outcome, or an error if a party got another decision than the stored one.
 func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, timeout, ahead time.Duration) (schemas.Outcome, error) {
 	r := rig.Permission(fmt.Sprint("S", i%10), bus.NewID(), "to fetch", fmt.Sprint("@read:/", i))
 	r.Host, r.TimeoutSeconds = "elsewhere", int(timeout.Seconds())
@@ -197,11 +197,11 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 	if err != nil {
 		return "", err
 	}
-	if asked.Receipt.Revision != 0 { // revision 0 means that the request timed out during a long election
+	if asked.Receipt.Revision != 0 { // if the request timed out during a long election, its revision is 0
 		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(timeout*6/25) - timeout/5)
 	}
 	var mu sync.Mutex
-	told := map[string]string{} // the id of the decision that each party got, by party
+	told := map[string]string{} // for each party, the id of the decision that it got
 	tell := func(who string, d schemas.Decision, err error) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The real program nsc signs nod's accounts as a company's operator, whose seeds nod does not have. nod runs
-// on the company's server. A revocation comes into force when nsc pushes the account again.
+// The real program nsc signs nod's accounts for the operator of a company. nod does not have the operator's
+// seeds. nod runs on the company's server. A revocation comes into force when nsc pushes the account again.
 func TestAnotherOperatorSigns(t *testing.T) {
 	program := os.Getenv("NOD_TEST_NSC")
 	if program == "" {

@@ -28,7 +28,6 @@ func onOperator(t *testing.T) *cluster {
 	return c
 }
 
-// keys runs nod keys, and returns its stdout and stderr.
 func (c *cluster) keys(args ...string) (out, said string) {
 	c.t.Helper()
 	p := c.command("owner", append([]string{"keys"}, args...)...)
@@ -69,7 +68,6 @@ func (c *cluster) refuses(file []byte) {
 	require.ErrorIs(c.t, err, nats.ErrAuthorization)
 }
 
-// allowed sends a request, and allows it at the terminal.
 func (c *cluster) allowed(id string) {
 	c.t.Helper()
 	decided := c.asks(id)
@@ -77,7 +75,7 @@ func (c *cluster) allowed(id string) {
 	require.Equal(c.t, schemas.Allowed, (<-decided).Outcome)
 }
 
-// allows allows a request at the terminal as soon as the request is pending.
+// The method allows allows a request at the terminal as soon as the request is pending.
 func (c *cluster) allows(id string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -90,6 +88,7 @@ func (c *cluster) allows(id string) {
 // while the server runs, and an engine continues with its new key.
 func TestNodOnServersInOperatorMode(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAServerInOperatorModeLearnsOfATokenService runs such servers")
 	c := onOperator(t)
 	c.allowed("first")
 	c.verifiesTheLog(1)
@@ -132,12 +131,12 @@ func TestNodOnServersInOperatorMode(t *testing.T) {
 	stop(c.servers[0])
 	c.servers[0] = c.serve(0)
 	require.Eventually(t, func() bool { _, err := c.dialed(c.copied("agent-local")); return err == nil }, 30*time.Second, rig.Tick)
-	c.refuses(third) // the restarted server still refuses the key, although its configuration is older than the revocation
+	c.refuses(third) // the restarted server's configuration is older than the revocation, but the server still refuses the key
 	c.allowed("third")
 }
 
 // verifiesTheLog starts an engine, which signs a checkpoint at its start. It then verifies the log, and
-// requires that this number of keys has signed the checkpoints.
+// requires that the given number of keys has signed the checkpoints.
 func (c *cluster) verifiesTheLog(keys int) {
 	c.t.Helper()
 	_, up := c.engine(1)
@@ -182,7 +181,7 @@ func TestRevocationsSurviveKillNine(t *testing.T) {
 	}
 }
 
-// nod keys says what to do if it has no server address, and if the servers do not trust its operator.
+// nod keys says what to do if it has no server address, or if the servers do not trust its operator.
 func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -203,7 +202,7 @@ func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
 
 	does("keys", "config")
 	require.Contains(t, fails("keys", "revoke", "engine"), "nod keys rotate engine")
-	require.NoError(t, os.Remove(filepath.Join(m.Dir, "keys", "engine.creds"))) // as if the file was moved to the engine's machine, or lost
+	require.NoError(t, os.Remove(filepath.Join(m.Dir, "keys", "engine.creds"))) // the engine's key file is missing, as if it was lost or moved to another machine
 	for _, verb := range []string{"rotate", "add"} {
 		require.Contains(t, fails("keys", verb, "engine"), "nod keys revoke engine")
 	}

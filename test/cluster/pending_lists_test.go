@@ -19,8 +19,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// stuck takes fired timers without acknowledging them, like a hanging engine. The function holds returns the
-// keys of their records.
+// The function stuck takes fired timers without acknowledging them, like a hanging engine. The function holds
+// returns the keys of these timers' records.
 func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
@@ -80,7 +80,7 @@ func TestATimerHeldByAStoppedEngineIsPendingAndFrozen(t *testing.T) {
 	env.Equal("frozen by Ann", env.Stored(key).Record.Decision.By.Name)
 }
 
-// A hanging engine has taken the fired timer of a request. The request still ends when its host reports the
+// A hanging engine has taken the fired timer of a request. The request still ends when the host reports the
 // end of the session.
 func TestATimerHeldByAStoppedEngineEndsWithItsHost(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestPagesHoldAllPendingRequests(t *testing.T) {
 			env.Greater(p.Revision, seen[p.Key()])
 			seen[p.Key()] = p.Revision
 		}
-		if after == "" { // after the first page, a record of this page and one of a later page change
+		if after == "" { // after the first page, a record of the first page and a record of a later page change
 			for _, key := range []string{"S.q-00", "S.q-19"} {
 				_, err := env.Store.Records.Update(env.Ctx, env.Stored(key))
 				env.NoError(err)
@@ -227,6 +227,7 @@ func TestPageTimeoutLimitsEachPage(t *testing.T) {
 // acknowledged before the scan began. ChangedSince finds no record that last changed before the given time.
 func TestAScanFindsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAClusterLosesAServerAndAnEngine reads what was acknowledged")
 	n := newNodes(t, rig.Everybody)
 	var stores []*bus.Store
 	for i := range n.servers {

@@ -37,7 +37,7 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-// If the server does not get a queue's pull request, the queue sends another one.
+// If the pull request of a queue does not reach the server, the queue sends the pull request again.
 func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
@@ -74,14 +74,13 @@ func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key st
 	require.NoError(t, err)
 }
 
-// store connects to the server at url and opens the stores, with three replicas.
+// store connects to the server with the given URL and opens the stores, with three replicas.
 func (c *cluster) store(ctx context.Context, url string) *bus.Store {
 	store, err := bus.OpenStore(ctx, c.connect(ctx, url, roles.ID{Role: roles.EngineStore}), 3)
 	require.NoError(c.t, err)
 	return store
 }
 
-// connect connects to the server at url.
 func (c *cluster) connect(ctx context.Context, url string, id roles.ID) *bus.Conn {
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "test", Creds: filepath.Join(c.dir, "keys", id.String()+".nk"), Inbox: id.InboxPrefix(), Wait: time.Minute, Log: rig.Quiet()})
 	require.NoError(c.t, err)
@@ -89,7 +88,7 @@ func (c *cluster) connect(ctx context.Context, url string, id roles.ID) *bus.Con
 	return conn
 }
 
-// consumer waits until a consumer has a leader, and returns its state. It uses the server at url.
+// consumer waits until a consumer has a leader, and returns its state. It asks the server with the given URL.
 func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (info *jetstream.ConsumerInfo) {
 	js, done := c.jetStream(url)
 	defer done()
@@ -104,7 +103,7 @@ func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (i
 	return info
 }
 
-// leads returns the index in c.servers of the server that leads this consumer.
+// The method leads returns the index in c.servers of the server that leads the given consumer.
 func (c *cluster) leads(ctx context.Context, url, stream, consumer string) int {
 	return int(c.consumer(ctx, url, stream, consumer).Cluster.Leader[1] - '0')
 }
@@ -114,6 +113,7 @@ func (c *cluster) leads(ctx context.Context, url, stream, consumer string) int {
 // lost message.
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAQueueWhoseConsumerIsLostIsServedAgain serves a queue again")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := newCluster(t)
@@ -149,14 +149,14 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	require.NoError(t, c.servers[leader].Process.Signal(syscall.SIGSTOP))
 	storeRecord(t, ctx, records, "S.after")
 	stored := time.Now()
-	// The election of a new leader takes up to 10 of these 40 s, and longer on a loaded machine.
+	// The election of a new leader takes up to 10 of the 40 s, and longer on a loaded machine.
 	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 40*time.Second-time.Since(stopped), rig.Tick)
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
 }
 
-// A worker dies that is connected to another server than the leader of its queue. The leader does not learn
-// of the death, because the worker's pull crosses accounts. The broker may send prompts to the dead worker
-// only until the pull ends, which is soon.
+// A worker dies. It was connected to another server than the leader of its queue, and the leader does not
+// learn of the death, because the worker's pull request comes from another account. The broker may send
+// prompts to the dead worker only until this pull request ends, which is soon.
 func TestADeadWorkersPullsEndSoon(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

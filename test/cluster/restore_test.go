@@ -54,7 +54,7 @@ func TestAClusterIsRestored(t *testing.T) {
 		for !begun && lines.Scan() {
 			begun = strings.HasPrefix(lines.Text(), "restored KV_pending_permissions")
 		}
-		_ = killed.Process.Kill() // fails if the process has ended
+		_ = killed.Process.Kill() // Kill fails if the process has ended
 		_ = killed.Wait()
 		killed = c.command("owner-store", "restore", backup, "--replicas", "3")
 	}
@@ -85,7 +85,7 @@ func TestAClusterIsRestored(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// contains reports whether text contains all words.
+// The function contains reports whether a text contains all the given words.
 func contains(text string, words ...string) bool {
 	for _, w := range words {
 		if !strings.Contains(text, w) {

@@ -31,8 +31,8 @@ type rolling struct {
 	store   *bus.Store
 
 	mu    sync.Mutex
-	told  map[string]schemas.Decision // the decisions that agents got, by key
-	waits map[string]schemas.Receipt  // the requests without an answer so far, by key
+	told  map[string]schemas.Decision // the decisions that agents got, by the key of the request
+	waits map[string]schemas.Receipt  // the requests that have no answer yet, by the key of the request
 }
 
 func startRolling(t *testing.T, first string) *rolling {
@@ -52,7 +52,8 @@ func startRolling(t *testing.T, first string) *rolling {
 	return r
 }
 
-// runs stops the engine of a slot, if it has one, and starts an engine of another version there.
+// The method runs stops the engine of a slot, if the slot has one, and starts an engine of another version in
+// its place.
 func (r *rolling) runs(slot int, program string) {
 	if e := r.engines[slot]; e != nil {
 		r.drain(e)
@@ -64,14 +65,12 @@ func (r *rolling) runs(slot int, program string) {
 	r.engines[slot] = p
 }
 
-// running requires that both engines still run.
 func (r *rolling) running() {
 	for _, e := range r.engines {
 		require.NoError(r.t, e.Process.Signal(syscall.Signal(0)), "an engine has ended")
 	}
 }
 
-// submit sends a request, which must wait for a person.
 func (r *rolling) submit(q schemas.Request) *bus.OpenRequest {
 	open, err := r.asker.Submit(r.ctx, q)
 	if assert.NoError(r.t, err) {
@@ -89,8 +88,8 @@ func (r *rolling) leaves(id string) *bus.OpenRequest {
 	return open
 }
 
-// says answers a request, tries again until the answer is stored or the context ends, and returns the last
-// error.
+// The method says answers a request, with retries until the answer is stored or the context ends. It returns
+// the last error.
 func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string, scope schemas.Scope) error {
 	_, err := r.desk.Answer(ctx, schemas.Answer{
 		SessionID: open.Receipt.SessionID, PendingID: open.PendingID, Digest: open.Receipt.Digest, OptionID: option, Scope: scope,
@@ -99,7 +98,7 @@ func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string
 	return err
 }
 
-// saysSoon is like says, for at most 20 s.
+// saysSoon is like the method says, but gives up after 20 s.
 func (r *rolling) saysSoon(open *bus.OpenRequest, option string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
 	defer cancel()
@@ -111,7 +110,7 @@ func isLater(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) && strings.Contains(err.Error(), "conditions of a later version")
 }
 
-// hears waits for a decision, notes it and returns it.
+// The method hears waits for a decision, notes it and returns it.
 func (r *rolling) hears(open *bus.OpenRequest) schemas.Decision {
 	d, err := open.Await(r.ctx)
 	assert.NoError(r.t, err, open.Key)
@@ -122,7 +121,7 @@ func (r *rolling) hears(open *bus.OpenRequest) schemas.Decision {
 	return d
 }
 
-// load sends requests and answers them until the channel over is closed.
+// The method load sends requests and answers them until the Go channel over is closed.
 func (r *rolling) load(over <-chan struct{}) (wait func()) {
 	var all sync.WaitGroup
 	for n := range 3 {
@@ -167,7 +166,7 @@ func (r *rolling) commands(id, agent, person string) {
 	r.told[schemas.Key("cluster", id)] = d
 }
 
-// keeps requires that the grant, the freeze and the waiting requests are unchanged.
+// The method keeps requires that the grant, the freeze and the waiting requests are unchanged.
 func (r *rolling) keeps() {
 	d, err := r.asker.Ask(r.ctx, rig.Shell("granted", "", "npm test"))
 	require.NoError(r.t, err)
@@ -184,7 +183,7 @@ func (r *rolling) keeps() {
 	}
 }
 
-// agree requires that each decision that an agent got is the stored one, and is logged once.
+// The method agree requires that each decision that an agent got is the stored one, and is logged once.
 func (r *rolling) agree() {
 	for key, d := range r.told {
 		entry, err := r.store.Records.Get(r.ctx, key)
@@ -214,7 +213,7 @@ func (r *rolling) agree() {
 	}
 }
 
-// grants makes a session grant for a command.
+// The method grants makes a person allow a command with a grant for the session.
 func (r *rolling) grants(session string) {
 	open := r.submit(rig.Shell(session, "grant-"+session, "npm test"))
 	require.NoError(r.t, r.says(r.ctx, open, "allow_once", schemas.ScopeSession))
@@ -233,7 +232,7 @@ func (r *rolling) refused(open *bus.OpenRequest) {
 	assert.Contains(r.t, r.raw("KV_pending_permissions", "$KV.pending_permissions."+open.Key), onlyOn)
 }
 
-// raw returns the stored text of a subject's last message.
+// The method raw returns the text of the last message that is stored under a subject.
 func (r *rolling) raw(stream, subject string) string {
 	js, done := r.jetStream(r.urls)
 	defer done()
@@ -263,11 +262,11 @@ func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
 	var asked []*bus.OpenRequest
 	var conditional *bus.OpenRequest
 	for step, to := range []string{
-		v.present, v.present, // upgraded
-		v.previous, v.previous, // rolled back
+		v.present, v.present, // both engines are upgraded
+		v.previous, v.previous, // both engines go back to the earlier version
 		v.present, v.present,
-		v.next, v.next, // upgraded to the version with more fields
-		v.present, v.present, // rolled back
+		v.next, v.next, // both engines are upgraded to the version with more fields
+		v.present, v.present, // both engines go back to the earlier version
 	} {
 		asked = append(asked, r.leaves(fmt.Sprint("over-step-", step)))
 		r.runs(step%2, to)
@@ -294,7 +293,7 @@ func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
 	close(over)
 	idle()
 	r.refused(conditional)
-	again := r.submit(rig.Shell("conditional", "again", "npm test")) // the grant does not count, because of its condition
+	again := r.submit(rig.Shell("conditional", "again", "npm test")) // the grant has a condition, so it does not allow the call
 	require.NoError(t, r.says(r.ctx, again, "reject_once", ""))
 	r.hears(again)
 	for _, open := range asked {

@@ -36,7 +36,7 @@ type cluster struct {
 	urls    string
 	suffix  string // the ending of the key files' names
 	servers []*exec.Cmd
-	places  []string // of each server: the part of its configuration that names its addresses and directories
+	places  []string // for each server, the part of its configuration that names its addresses and directories
 }
 
 // natsServer builds nats-server, once for all tests, and returns its path.
@@ -57,13 +57,13 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure writes the configuration and the keys of a cluster, and the further keys in more. It starts no
-// server.
+// configure writes the configuration and the keys of a cluster, and the further keys that the parameter more
+// names. It starts no server.
 func configure(t *testing.T, servers int, more ...roles.ID) *cluster {
 	return configureKeys(t, servers, ".nk", more...)
 }
 
-// configureKeys is like configure, for key files with this suffix. The suffix .creds means servers in
+// configureKeys is like configure, for key files with the given suffix. The suffix .creds means servers in
 // operator mode.
 func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *cluster {
 	server, err := natsServer()
@@ -96,7 +96,8 @@ func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *
 	return c
 }
 
-// configures writes the configuration of server n, with the accounts as nod keys config now prints them.
+// The method configures writes the configuration of server n, with the accounts as nod keys config now prints
+// them.
 func (c *cluster) configures(n int) {
 	c.t.Helper()
 	accounts, err := output(exec.Command(c.nod, "keys", "config", "--data", c.dir, "--resolver-dir", filepath.Join(c.dir, fmt.Sprint("accounts", n))))
@@ -118,7 +119,7 @@ func (c *cluster) serve(n int) *exec.Cmd {
 	return c.begin(exec.Command(c.server, "-c", c.config(n)))
 }
 
-// begin starts a process. The end of the test kills it.
+// The method begin starts a process. The end of the test kills it.
 func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
 	require.NoError(c.t, testprogram.Start(p))
 	c.t.Cleanup(func() { stop(p) })
@@ -126,11 +127,10 @@ func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
 }
 
 func stop(p *exec.Cmd) {
-	_ = p.Process.Kill() // fails if the process has ended
+	_ = p.Process.Kill() // Kill fails if the process has ended
 	_ = p.Wait()
 }
 
-// key returns the path of a key's file.
 func (c *cluster) key(name string) string { return filepath.Join(c.dir, "keys", name+c.suffix) }
 
 func (c *cluster) command(key string, args ...string) *exec.Cmd {
@@ -139,15 +139,15 @@ func (c *cluster) command(key string, args ...string) *exec.Cmd {
 	return p
 }
 
-// engine starts an engine as a process. The channel up gets the engine's first line of output (see
-// says).
+// engine starts an engine as a process. The Go channel up gets the engine's first line of output (see the
+// method says).
 func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", c.key("engine-store"))
 	return p, c.says(p)
 }
 
-// says starts a process. The returned channel gets the first line of the process's stdout or, if the process
-// ends without one, its whole stderr.
+// The method says starts a process. The returned Go channel gets the first line of the process's stdout or,
+// if the process ends without one, its whole stderr.
 func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)
@@ -156,7 +156,7 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 	said, complained := make(chan string, 1), make(chan string, 1)
 	c.begin(p)
 	go func() {
-		all, _ := io.ReadAll(complaints) // an error only makes the text shorter
+		all, _ := io.ReadAll(complaints) // if ReadAll fails, the text is incomplete
 		complained <- string(all)
 	}()
 	go func() {
@@ -172,7 +172,6 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 // letsMeAnswer applies settings by which the user who runs the tests is an approver.
 func (c *cluster) letsMeAnswer() { c.applies("{}") }
 
-// applies applies settings to the cluster.
 func (c *cluster) applies(settings string) {
 	file := filepath.Join(c.dir, "s.json")
 	require.NoError(c.t, os.WriteFile(file, rig.Apart(settings), 0o600))
@@ -196,8 +195,8 @@ func (c *cluster) pending() (ids []string) {
 	return ids
 }
 
-// asks starts `nod ask`. The channel gets the decision that the command prints. If the command fails, the
-// test fails and the channel closes.
+// The method asks starts `nod ask`. The returned Go channel gets the decision that the command prints. If the
+// command fails, the test fails and the Go channel is closed.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
 	p := c.command("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
@@ -216,7 +215,7 @@ func (c *cluster) run(key string, args ...string) (string, error) {
 	return output(c.command(key, args...))
 }
 
-// output runs a command and returns its stdout. A returned error contains the command's stderr.
+// The function output runs a command and returns its stdout. A returned error contains the command's stderr.
 func output(p *exec.Cmd) (string, error) {
 	var errs bytes.Buffer
 	p.Stderr = &errs
@@ -268,7 +267,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range requests {
 		all.Go(func() {
-			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // no id is the beginning of another id
+			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // in these ids, none is the beginning of another
 			assert.Equal(t, schemas.Allowed, d.Outcome)
 		})
 	}
@@ -280,7 +279,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	deadline := time.After(2 * time.Minute)
 	for {
 		for _, id := range c.pending() {
-			_, _ = c.run("terminal", "allow", id) // a lost answer leaves its request pending, so the test answers again
+			_, _ = c.run("terminal", "allow", id) // if the answer is lost, the request stays pending, and the test answers again
 		}
 		select {
 		case <-done:

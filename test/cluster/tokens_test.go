@@ -80,7 +80,7 @@ func admitsJobs(t *testing.T, c *cluster) {
 	admitted()
 	stop(services[0])
 	admitted()
-	require.NoError(t, server.Process.Signal(syscall.SIGHUP)) // as nats-server --signal reload does
+	require.NoError(t, server.Process.Signal(syscall.SIGHUP)) // nats-server --signal reload sends the same signal
 	admitted()
 	stop(services[1])
 	refused()
@@ -90,8 +90,8 @@ func admitsJobs(t *testing.T, c *cluster) {
 	require.NotContains(t, string(log), "[ERR] Authorization callout", "the configuration is whole")
 }
 
-// Servers in operator mode learn of a new token service by a reload and nod keys push, and of its revocation
-// by nod keys revoke alone, which closes the connections of tokens.
+// A server in operator mode accepts a new token service after a reload of its configuration and nod keys
+// push. nod keys revoke suffices to revoke the service, and closes the connections of clients with tokens.
 func TestAServerInOperatorModeLearnsOfATokenService(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -117,7 +117,7 @@ func TestAServerInOperatorModeLearnsOfATokenService(t *testing.T) {
 		return nc, err
 	}
 	var nc *nats.Conn
-	require.Eventually(t, func() (ok bool) { // the reload takes a moment
+	require.Eventually(t, func() (ok bool) { // the server needs a moment for the reload
 		var err error
 		nc, err = join()
 		return err == nil

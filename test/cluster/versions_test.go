@@ -55,7 +55,8 @@ func buildPrevious(dir, program string) error {
 	if err != nil {
 		return err
 	}
-	// The checkout may belong to another user than the user of the tests.
+	// The checkout may belong to another user than the user of the tests, and git would then refuse to read
+	// it.
 	git := exec.Command("git", "-c", "safe.directory=*", "archive", strings.TrimSpace(string(commit)))
 	git.Dir = "../.."
 	archive, err := git.Output()
@@ -113,8 +114,8 @@ var newFields = []struct{ file, old, new string }{
 	{"actors/engine/grants.go", "\tif a.ForSeconds > 0 {\n", "\tg.OnlyOn = \"tuesdays\"\n\tif a.ForSeconds > 0 {\n"},
 }
 
-// This test finds a change of the lines in newFields at once, because the test of mixed versions runs only
-// with -long.
+// newFields replaces lines of the present source. This test fails as soon as one of these lines changes,
+// because the test of mixed versions runs only with -long.
 func TestNewFieldsFitToTheSource(t *testing.T) {
 	for _, f := range newFields {
 		source, err := os.ReadFile(filepath.Join("../..", f.file))
@@ -123,7 +124,7 @@ func TestNewFieldsFitToTheSource(t *testing.T) {
 	}
 }
 
-// onlyOn is the new field as it is stored.
+// onlyOn is the new field in a stored record or grant.
 const onlyOn = `"only_on":"tuesdays"`
 
 // buildNext builds the present source with the changes in newFields.

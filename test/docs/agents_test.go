@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// agentRows returns the rows of docs/agents.md. Each row is a host and an event at which nod decides,
-// with the replies that the dialect can write.
+// agentRows returns the rows of docs/agents.md. Each row has a host, an event at which nod decides, and the
+// replies that the host's dialect can write.
 func agentRows(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("| Agent | Versions run | Event | Words with a denial | Edits | Its own lasting answers | Its own prompt at the same time | A dead hook | Notices |\n|---|---|---|---|---|---|---|---|---|\n")
@@ -71,7 +71,7 @@ func noticesAt(s hook.Setup) string {
 	return at
 }
 
-// races reports whether the host asks its own user at the same time as the hook.
+// The function races reports whether the host asks its own user at the same time as the hook.
 func races(host hook.Host, event string) bool {
 	call, _ := host.Dialect.Read(fmt.Appendf(nil, `{"session_id":"s","cwd":"/p","hook_event_name":%q,"tool_name":"Bash","tool_input":{}}`, event)) // a host with another format does not ask its user
 	return call.HostAsks

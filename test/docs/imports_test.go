@@ -15,7 +15,6 @@ import (
 
 const module = "github.com/nodbus/nod"
 
-// pkg is one package from the output of go list.
 type pkg struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
@@ -51,7 +50,7 @@ func in(importPath string, patterns ...string) bool {
 	})
 }
 
-// anyPackage are the packages that every package may import.
+// anyPackage lists the packages that every package may import.
 var anyPackage = []string{"internal/lazyregexp", "internal/loopback"}
 
 // mayImport lists patterns of packages, each with the packages of nod that these packages may import.
@@ -138,11 +137,11 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"golang.org/x/net":                      {"connectors/agents/contain/egress"},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/nats-io/jwt":                {"bus/...", "test/..."},
-		"github.com/minio/highwayhash":          {"bus"}, // for the checksum in nats-server's descriptions
+		"github.com/minio/highwayhash":          {"bus"}, // nats-server's descriptions of streams and consumers have this checksum
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
 		"github.com/aymanbagabas/go-udiff":      {"actors/policy/filediff", "connectors/people/payload", "connectors/agents/mcpgate"},
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests, as schemas/schema.go explains
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // imported only in tests, as schemas/schema.go explains
 		"github.com/prometheus/":                {"embed/metrics"},
 		"go.opentelemetry.io/otel":              {"traces/...", "bus", "actors/engine", "actors/connector", "connectors/agents/httpapi", "connectors/agents/mcp", "test/..."}, // httpapi and mcp import this module only in tests
 		"google.golang.org/protobuf":            {"traces/otlp", "internal/testcollector"},

@@ -211,7 +211,7 @@ func TestTheReadmesGoCodeCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// headings returns the headings of a document as links name them.
+// headings returns the headings of a document, in the form in which links name them.
 func headings(t *testing.T, name string) (all []string) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestPagesNameRealCommands(t *testing.T) {
 			for _, line := range regexp.MustCompile(`(?m)^(?:(?:\./)?nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
 				words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
 				for i, word := range words {
-					if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest of the line belongs to another program
+					if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest of the command line belongs to another program
 						words = words[:i]
 						break
 					}

@@ -64,7 +64,6 @@ func (n *schemaNode) resolved(root *schemaNode) *schemaNode {
 	return n
 }
 
-// value describes the possible values of a setting.
 func (n *schemaNode) value(root *schemaNode) string {
 	if len(n.Enum) > 0 {
 		var all []string

@@ -91,8 +91,8 @@ func filmed(t *testing.T) (agent, person *window) {
 // drawnID is the id of the request in every picture.
 const drawnID = "f2bz34kvq7mw5xna"
 
-// The function same replaces texts that differ between runs, such as the request's id, with fixed
-// texts. A fixed text has the same length if columns depend on it.
+// The function same replaces texts that differ between runs, such as the request's id, with fixed texts. If
+// columns depend on the length of a text, the fixed text is as long.
 func same(text, id string) string {
 	text = strings.ReplaceAll(text, id, drawnID)
 	text = strings.ReplaceAll(text, id[:8], drawnID[:8])
@@ -117,7 +117,7 @@ const (
 	charWidth  = 8.4375 // the width of a character in a 14 pixel monospaced font
 	margin     = 16
 	titleBar   = 30
-	columns    = 112 // characters per line, or 945 pixels
+	columns    = 112 // the number of characters in a line, which is 945 pixels wide
 )
 
 // draw returns an SVG picture of the terminals, one below the other.

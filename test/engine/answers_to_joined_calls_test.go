@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An answer decides no other request. This holds even if the agent has tried to send the answered call again
-// under the id of another pending request, and nod has refused it.
+// An answer decides only the request that it names. This holds even if the agent has tried to send the
+// answered call again under the id of another pending request, and nod has refused it.
 func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -21,7 +21,7 @@ func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	other.ActionDetails = []byte(`{"to":"everywhere"}`)
 	open := ada.Asks(other)
 	shown := ada.Asks(rig.Deploy("S", "shown"))
-	_, err := ada.Sends(rig.Deploy("S", "other"), false) // another request has this id already
+	_, err := ada.Sends(rig.Deploy("S", "other"), false) // another request already has the id "other"
 	env.Refusal(err, schemas.CodeConflict)
 
 	env.Equal("shown", env.Ann().Allows(shown).PendingID)

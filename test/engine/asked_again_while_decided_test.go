@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// meanwhile simulates a decision by a second engine. It starts the function act and waits until the only
-// engine has read the record with this key. Then it stores a decision in the record, so that the engine
-// continues with an outdated record. It returns the decision once act has returned.
+// The function meanwhile simulates a decision by a second engine. It starts the function act and waits until
+// the only engine has read the record with the given key. Then it stores a decision in the record, so that
+// the engine continues with an outdated record. It returns the decision once act has returned.
 func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
 	e.T.Helper()
 	heard := wire.HoldOn("KV_pending_permissions.$KV.pending_permissions." + key + " ")

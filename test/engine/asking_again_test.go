@@ -19,7 +19,7 @@ func TestAnAutomaticDecisionOutlivesChangesOfItsRules(t *testing.T) {
 	var first schemas.Decision
 	env.NoError(reply.Into(&first))
 	env.Equal(schemas.Allowed, first.Outcome)
-	env.NothingStored() // the decision is in the log, without a record
+	env.NothingStored() // the log has the decision, and no record has it
 
 	for _, settings := range []string{rig.Rules("", ""), rig.Rules("", "Lookup")} {
 		env.Apply(settings)

@@ -54,11 +54,11 @@ func by(user string, r schemas.Request) schemas.Request {
 	return r
 }
 
-// noted returns the stored times of last activity of an agent's sessions, by session.
+// The function noted returns the stored time of the last activity of each of an agent's sessions.
 func noted(a *rig.Agent) map[string]time.Time {
 	keys, err := a.Store.Presence.ListKeys(a.Ctx, "active."+a.Name+".*")
 	if err != nil {
-		return nil // callers of noted try again
+		return nil // each caller of the function noted tries again
 	}
 	noted := map[string]time.Time{}
 	for _, key := range keys {
@@ -84,8 +84,8 @@ func askedLast(a *rig.Agent, session string) {
 	})
 }
 
-// If another engine has just stored the activity of another session of the agent, an engine stores
-// the next activity of this session at once.
+// An engine stores the activity of a session at once if another engine has just stored the activity of
+// another session of the same agent.
 func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -96,12 +96,12 @@ func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
 	_, err := env.Store.Presence.Put(env.Ctx, "active.ada.other", other, 0, time.Hour)
 	env.NoError(err)
-	again := time.After(rig.Patience / 2) // without the other session, the engine stores the activity much later
+	again := time.After(rig.Patience / 2) // without the activity of the other session, the engine would store this activity much later
 	for !noted(ada)["front"].After(first) {
 		select {
 		case <-again:
 			env.FailNow("the session's activity is not stored again")
-		case <-time.After(rig.Tick): // the watch may report the other session's activity late
+		case <-time.After(rig.Tick): // the watch may be late to report the activity of the other session
 			ada.Gets(rig.Lookup("front", ""))
 		}
 	}
@@ -113,7 +113,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	ada := env.Agent("ada")
 	background(env, "bg", "whose")
 	for _, session := range []string{"bg", "front", "whose", "open"} {
-		_, err := ada.Holds(session) // a call of the MCP tool list_permissions names no user
+		_, err := ada.Holds(session) // the MCP tool list_permissions sends no user's name
 		env.NoError(err)
 	}
 	ada.Gets(rig.Lookup("open", ""))
@@ -123,7 +123,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	ada.Asks(by("ada", rig.Permission("bg", "1", "r", "@network"))).Drop()
 	env.Equal("front", env.Stored("bg.1").Record.Foreground)
 
-	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // a session without a user may belong to another user
+	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // a session whose user nod does not know may belong to another user
 	ada.Gets(by("zoe", rig.Lookup("front", "")))
 	s, err := ada.Holds("front")
 	env.NoError(err)
@@ -134,7 +134,7 @@ func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	env.Empty(s.User, "another agent cannot name its user")
 }
 
-// If an agent never names a user, all its sessions count as sessions of one user.
+// If an agent never names a user, all the agent's sessions count as sessions of one user.
 func TestSessionsWithoutUsersShareTheirForeground(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

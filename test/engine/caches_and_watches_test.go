@@ -14,11 +14,11 @@ import (
 // Engines soon use the grants and leases that another engine stores, although they cache both.
 func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 	t.Parallel()
-	const some = 16 // enough requests for each of the three engines to get some
+	const some = 16 // so many requests that each of the three engines gets some of them
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
 	n := 0
-	// tier returns a condition, which holds if different requests all get their timeout from this tier.
+	// tier returns a condition, which holds if several new requests all get the timeout of the given tier.
 	tier := func(tier schemas.Tier) func() bool {
 		return func() bool {
 			for range some {
@@ -46,9 +46,9 @@ func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 		return true
 	}
 
-	// hears waits for a condition. It waits less long than a cached value stays in use, so that only a watch
-	// can report the change in time. A check that starts in time may end later, because the machine may be
-	// busy.
+	// The function hears waits until a condition holds. It waits for a shorter time than engines use a cached
+	// value, so only a watch can report the change in time. The last check of the condition must begin within
+	// this time, and may end later on a busy machine.
 	hears := func(event string, holds func() bool) {
 		for end := time.Now().Add(10 * time.Second); ; <-time.After(rig.Tick) {
 			inTime := time.Now().Before(end)

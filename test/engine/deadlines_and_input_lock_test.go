@@ -13,19 +13,19 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// timeouts returns the settings rig.Everybody with these timeouts, in seconds.
+// timeouts returns the settings rig.Everybody with the given timeouts, in seconds.
 func timeouts(connected, disconnected, voice int) string {
 	var s map[string]any
-	_ = json.Unmarshal([]byte(rig.Everybody), &s) // cannot fail, because the text is a constant
+	_ = json.Unmarshal([]byte(rig.Everybody), &s) // Unmarshal cannot fail, because the text is a constant
 	s["permissions"] = map[string]any{"connected_timeout_seconds": connected, "disconnected_timeout_seconds": disconnected}
 	s["connectors"] = map[string]any{"voice": map[string]any{"permission_timeout_seconds": voice}}
 	data, _ := json.Marshal(s)
 	return string(data)
 }
 
-// The timeout of a request depends on its kind, its session and the session's input lock at the time of
-// sending. Each case runs with the default settings, with timeouts in the settings, and with the environment
-// variable.
+// The timeout of a request depends on the request's kind, on its session, and on whether a client has the
+// session's input lock when the request is sent. Each case runs with the default settings, with timeouts in
+// the settings, and with NOD_PERMISSION_TIMEOUT.
 func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
@@ -240,7 +240,7 @@ func TestTheBrokerEndsALeaseThatIsNotRenewed(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // the three renewals together take longer than a lease, so the session stays locked only if each renewal starts a new lease
+	for range 3 { // the three renewals together take longer than one lease, so the session stays locked only if each renewal lengthens the lease
 		env.Passed(time.Now().Add(1500 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}

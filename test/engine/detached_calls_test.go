@@ -35,7 +35,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	env.Agent("ada").Asks(other)
-	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither this session nor the other input
+	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither another session nor another input
 
 	d = ada.Gets(rig.Deploy("S", "second"))
 	env.Equal(schemas.Allowed, d.Outcome)
@@ -43,7 +43,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "second")).Outcome, "the same id gets the same decision again")
 	ada.Asks(rig.Deploy("S", "third"))
 
-	// The approval is used, so the agent cannot send the first request again.
+	// The call "second" has used the approval, so the agent cannot send the request "first" again.
 	ada.Refused(rig.Deploy("S", "first"), schemas.CodeConflict)
 }
 
@@ -146,8 +146,8 @@ func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// A host reports that it no longer needs a decision, for example because its own user has answered.
-// nod withdraws matching requests only if the host asked its user about them.
+// A host reports that it no longer needs a decision, for example because its own user has answered. Of the
+// requests that match the report, nod withdraws only those about which the host has asked its own user.
 func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -186,8 +186,8 @@ func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
 }
 
-// An agent still waits for a request that was detached. If another request uses the approval, the
-// agent gets CONFLICT and stops waiting.
+// A request was detached, and its agent still waits for it. If another request uses the approval, the agent
+// gets CONFLICT and stops waiting.
 func TestAWaitEndsIfAnotherCallUsesTheApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -203,8 +203,8 @@ func TestAWaitEndsIfAnotherCallUsesTheApproval(t *testing.T) {
 	env.NoError(ada.Asker.Detach(env.Ctx, "S", "1", "gave up"))
 	ann.Allows(&rig.Question{OpenRequest: q, Agent: ada})
 	env.Equal("approval of 1 by Ann", ada.Gets(rig.Shell("S", "2", "make")).By.Name)
-	wire.Cut()                                                     // the asker reconnects and asks again
-	within, cancel := context.WithTimeout(env.Ctx, 3*rig.Patience) // the asker may have to ask twice
+	wire.Cut()                                                     // after the cut, the asker reconnects and asks again
+	within, cancel := context.WithTimeout(env.Ctx, 3*rig.Patience) // there is time for the asker to ask twice
 	defer cancel()
 	_, err = q.Await(within)
 	env.Refusal(err, schemas.CodeConflict)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A slow store stores a question's record only after the question's timer has fired. Another engine
-// handles the fired timer and finds no record. The question still times out.
+// A slow engine stores a question's record only after the question's timer has fired. Another engine handles
+// the fired timer and finds no record. The question still times out.
 func TestAQuestionTimesOutIfItsTimerFiresBeforeItIsStored(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })

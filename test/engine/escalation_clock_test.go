@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// steps are settings under which a request goes to Ann, and after six seconds to Bob.
+// steps is the text of settings under which a request goes to Ann, and after six seconds to Bob.
 const steps = `{"approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]}],
@@ -44,8 +44,8 @@ func TestAnEscalationFollowsTheBrokersClock(t *testing.T) {
 	}
 }
 
-// If the time of an escalation step passes without an engine and without a timer, the next engine
-// takes the step.
+// If no engine runs at the time of an escalation step, and the step's timer is lost, the next engine takes
+// the step when it starts.
 func TestAStepThatWasMissedComesLater(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = steps })

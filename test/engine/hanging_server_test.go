@@ -30,8 +30,8 @@ func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	return conn, one
 }
 
-// A server falls silent but keeps its connections open. Clients change to another server: a waiting
-// agent gets its decision, and a viewer gets changes.
+// A server falls silent but keeps its connections open. Clients change to another server: a waiting agent
+// gets its decision, and a viewer hears of changes.
 func TestClientsLeaveASilentServer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

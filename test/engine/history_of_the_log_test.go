@@ -11,11 +11,12 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// theEnd is a cursor after every entry of the log. A page before this cursor ends at the newest
-// entry, as if no records of the last 24 hours existed.
+// theEnd is a cursor after every entry of the log. The pages before this cursor cover the whole log, up to
+// its newest entry.
 const theEnd = "1000000"
 
-// fromLog reads page by page and returns all logged requests before the cursor q.After, with the last page.
+// fromLog reads the log page by page. It returns all logged requests before the cursor q.After, and the last
+// page.
 func fromLog(e *rig.Env, q schemas.Query) (all []schemas.LoggedRequest, last schemas.Page) {
 	e.T.Helper()
 	q.Type, q.Log = schemas.TypeQuery, true
@@ -31,7 +32,7 @@ func fromLog(e *rig.Env, q schemas.Query) (all []schemas.LoggedRequest, last sch
 	}
 }
 
-// forget removes the records of some requests, as the broker does after 24 hours.
+// The function forget removes the records of some requests, as the broker does after 24 hours.
 func forget(e *rig.Env, keys ...string) {
 	e.T.Helper()
 	kv, err := e.Raw.KeyValue(e.Ctx, "pending_permissions")
@@ -57,8 +58,8 @@ func loggedLines(all []schemas.LoggedRequest) []string {
 }
 
 // The log lists the requests whose records are gone, newest first, on pages of any length. A row contains the
-// request and the decision if the log has them, and the aftermath. Requests that were decided at once, and
-// requests that still have a record, are not listed.
+// request and the decision if the log has them, and the aftermath, which is what became of the call. Requests
+// that were decided at once, and requests that still have a record, are not listed.
 func TestTheHistoryGoesOnInTheLog(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

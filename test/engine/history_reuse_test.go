@@ -58,7 +58,8 @@ func TestNoDecisionIsHiddenByAnIDThatIsUsedAgain(t *testing.T) {
 	}
 }
 
-// If two decisions have the same id, the history shows an aftermath only at the newer one.
+// If two decisions have the same id, the history shows an aftermath, which is what became of the call, only
+// at the newer decision.
 func TestTheEndOfACallIsToldOfItsOwnDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -81,8 +82,8 @@ func TestTheEndOfACallIsToldOfItsOwnDecision(t *testing.T) {
 	env.Equal([]string{"one denied by human Bob"}, loggedLines(older))
 }
 
-// A page searches for the questions of its decisions in a limited number of sessions. The next
-// pages have the rest.
+// A page searches for the questions of its decisions in a limited number of sessions. The next pages continue
+// the search.
 func TestAPageOfTheLogAsksTheBrokerForLittle(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

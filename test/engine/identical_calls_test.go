@@ -243,7 +243,7 @@ func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(rig.Deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox handles the denied record again, and must not restore the denial that Bob's allow has ended
+	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox handles the denied record again, and must not bring back the denial that Bob's allow has ended
 	fourth := ada.Asks(rig.Deploy("S", "fourth"))
 
 	env.Ann().Denies(third)
@@ -257,6 +257,7 @@ func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 // if a call joins that question at the same moment.
 func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPhonesShowAtMostTheLimitOfQuestions has as many questions")
 	env := rig.Start(t, oneAtATime)
 	ada := env.Agent("ada")
 	var held []*rig.Question
@@ -298,8 +299,8 @@ func TestAnUndeliveredQuestionHoldsBackNoOther(t *testing.T) {
 	env.Soon("the second is shown", func() bool { return env.Stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
 }
 
-// Phones show at most open_prompts questions of a session at a time, oldest first, and show the
-// others in their turn. Lists contain all questions.
+// Of each session, phones show at most as many questions at a time as the setting open_prompts says, oldest
+// first. They show the other questions in their turn. Lists contain all questions.
 func TestPhonesShowAtMostTheLimitOfQuestions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

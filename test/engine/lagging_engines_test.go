@@ -117,7 +117,7 @@ func TestADeadEngineBlocksNoIdenticalCall(t *testing.T) {
 	t.Run("a request that joined no question", func(t *testing.T) {
 		first, second := ada.Asks(rig.Deploy("C", "first")), ada.Asks(rig.Deploy("C", "second"))
 		entry := env.Stored(first.Key)
-		entry.Record.Waiters = entry.Record.Waiters[:1] // removes the second call, as if the engine had died before it added the call
+		entry.Record.Waiters = entry.Record.Waiters[:1] // only the first call stays, as if the engine had died before it added the second call
 		_, err := env.Store.Records.Update(env.Ctx, entry)
 		env.NoError(err)
 		env.Ann().Allows(first)
@@ -224,6 +224,6 @@ func TestAUsedAndRevokedApprovalAllowsNothing(t *testing.T) {
 	env.NoError(env.Owner().Revoke(env.Ctx, d.Grant))
 	stream, err := env.Raw.Stream(env.Ctx, "KV_pending_permissions")
 	env.NoError(err)
-	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.first"))) // removes the record, as if it had expired
+	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.first"))) // removes the record from the store, as if it had expired
 	ada.Asks(rig.Deploy("S", "first"))
 }

@@ -20,6 +20,7 @@ func large(id string) schemas.Request {
 // Lists contain all pending requests, in pages that each fit into one message.
 func TestLargeRequestsAreListed(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestLargeDecisionsReachAnAgentThatAsksAgain sends as large messages")
 	env := rig.Start(t)
 	for i := range 9 {
 		env.Agent("ada").Asks(large(fmt.Sprint("large-", i)))

@@ -33,15 +33,15 @@ func stored(e *rig.Env, bucket, key string) string {
 	return string(value.Value())
 }
 
-// briefly returns a context for calls that this engine refuses with UNAVAILABLE. It ends after a second,
-// because clients repeat such calls.
+// briefly returns a context for calls that this engine refuses with UNAVAILABLE. It ends soon, because
+// clients repeat such calls.
 func briefly(e *rig.Env) context.Context {
-	ctx, cancel := context.WithTimeout(e.Ctx, time.Second)
+	ctx, cancel := context.WithTimeout(e.Ctx, rig.Patience/30) // enough for one reply
 	e.T.Cleanup(cancel)
 	return ctx
 }
 
-// waits sends a request and reports whether the request waits for a person.
+// The function waits sends a request and reports whether the request waits for a person.
 func waits(a *rig.Agent, r schemas.Request) bool {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(a.Ctx, r)
@@ -50,7 +50,7 @@ func waits(a *rig.Agent, r schemas.Request) bool {
 	return asked.Receipt.Revision != 0
 }
 
-// only is a JSON member that limits its object and that this version of nod does not know.
+// only is a JSON member that this version of nod does not know. It limits the object that contains it.
 const only = `,"only":{"on":"tuesdays"}`
 
 // A record of a later version may contain a condition that this engine does not know. This engine keeps
@@ -94,7 +94,7 @@ func TestARecordWithUnknownMembersIsNotAllowed(t *testing.T) {
 	env.Nil(env.Stored(byRule.Key).Record.Decision, "a rule does not allow it either")
 }
 
-// again returns the request of q, marked as repeated.
+// The function again returns the request of the question q, marked as repeated.
 func again(q *rig.Question) schemas.Request {
 	r := rig.Deploy("S", q.Receipt.PendingID)
 	r.Type, r.Rejoin, r.CreatedAt = schemas.TypeRequest, true, time.Now().UTC()
@@ -119,7 +119,7 @@ func TestAGrantWithUnknownMembersAllowsNothing(t *testing.T) {
 	env.Contains(stored(env, "permission_sessions", key), only)
 	env.Contains(stored(env, "permission_sessions", key), `"revoked_by"`)
 
-	// A later version may also limit the rule of a grant.
+	// If a later version limits the rule of a grant in an unknown way, this engine does not use the grant.
 	narrow := ann.Remembers(ada.Asks(rig.Shell("T", "", "npm test")), schemas.ScopeSession, 0).Grant
 	writtenLater(env, "permission_sessions", "standing.session.T."+narrow.GrantID, `"project":"/app"`, `"project":"/app"`+only)
 	env.Soon("the narrower rule counts no longer", func() bool { return waits(ada, rig.Shell("T", "", "npm test")) })
@@ -162,8 +162,8 @@ func TestASessionWithUnknownMembersAsks(t *testing.T) {
 	env.Refusal(err, schemas.CodeUnavailable)
 }
 
-// A freeze with unknown members counts. A further freeze keeps these members, and this engine refuses to
-// thaw the freeze.
+// A freeze counts even if it has JSON members that this engine does not know. A further freeze keeps these
+// members, and this engine refuses to thaw the freeze.
 func TestAFreezeWithUnknownMembersStays(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Hours after its decision, a record is written again several times, each time with one more aftermath. Each
-// version brings all log entries again, and the log's check for duplicates no longer covers them. The log
-// still has each entry once.
+// Hours after its decision, a record is written again several times, each time with one more aftermath, which
+// is news of what became of the call. For each version, the engine adds all log entries of the request again,
+// and the broker no longer recognizes them as duplicates. The log still has each entry once.
 func TestLateVersionsOfARecordAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The log contains no secret of a request, a rule, an answer or a freeze, and has a mark in the place
-// of each secret. Digests and decisions are those of the original request, even if it is sent again.
+// The log contains no secret of a request, a rule, an answer or a freeze, and has a mark in the place of each
+// secret. Digests and decisions are those of the original request, even if the request is sent again.
 func TestTheLogHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2hunter2"
@@ -22,7 +22,7 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 
 	write := rig.Call("Write", "S", "file")
 	write.ActionType, write.ActionDetails = schemas.ActionFileWrite, fmt.Appendf(nil, `{"content":%q,"file_path":"/app/.env"}`, secret)
-	asked := map[string]string{} // digests by request id
+	asked := map[string]string{} // the digest of each request, by the request's id
 	for _, r := range []schemas.Request{
 		rig.Shell("S", "variable", "DB_PASSWORD="+secret+" make release"),
 		rig.Shell("S", "address", "git clone https://ann:"+secret+"@example.com/x"),
@@ -79,8 +79,8 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 	env.Positive(marked[""], "the grant and the freeze")
 }
 
-// A question may be decided before any engine handles its first version. The log then has the question with
-// its payload, and its decision, each once. This also holds for a repeated delivery and for joined calls.
+// A question may be decided before any engine has logged it. The log then has the question with its payload,
+// and its decision, each once. This also holds for a repeated delivery and for joined calls.
 func TestAQuestionThatIsDecidedAtOnceIsLogged(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -96,7 +96,7 @@ func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 			heard := wire.HoldOn(c.marker)
 			go func() {
 				<-heard
-				for env.Ctx.Err() == nil && writes(env) == before { // polls until the server has stored the write
+				for env.Ctx.Err() == nil && writes(env) == before { // the loop ends when the server has stored the write
 				}
 				wire.Cut()
 			}()

@@ -28,7 +28,7 @@ func TestNoticesAreKeptUntilTheirAgentTakesThem(t *testing.T) {
 	for i := range schemas.MaxNotices + 1 {
 		gate(ada, "front", fmt.Sprint("task ", i))
 	}
-	gate(ada, "front", fmt.Sprint("task ", schemas.MaxNotices)) // repeats the last notice
+	gate(ada, "front", fmt.Sprint("task ", schemas.MaxNotices)) // the last task asks once more
 	gate(ada, "other", "of another session\x1b]0;title\a\u202e"+strings.Repeat("x", 400))
 
 	none, err := ben.Asker.TakeNotices(env.Ctx, "front")
@@ -85,7 +85,7 @@ func TestAListenerHearsEachNoticeOnce(t *testing.T) {
 	env.Empty(heard)
 }
 
-// A notice that was taken does not come again, although a record has many versions.
+// A notice that was taken does not come again, although its record is written again several times.
 func TestANoticeIsToldOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -16,9 +16,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// said returns a message as another version of nod sends it. The older version sends no optional field.
-// The newer version sends all fields, and some fields that this version does not know. The files of a
-// version must not change as long as this version must work with that version.
+// The function said returns a message as another version of nod sends it. The older version sends no optional
+// field. The newer version sends all fields, and some fields that this version does not know. The files of a
+// version in testdata must stay unchanged as long as nod must work with that version.
 func said(e *rig.Env, version, what string) []byte {
 	e.T.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "wire", version, what+".json"))

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// told is the result for one party of a race.
+// told is the reply that one party of a race got.
 type told struct {
 	who      string
 	outcome  schemas.Outcome // the outcome that the party asked for
@@ -22,9 +22,10 @@ type told struct {
 	err      error
 }
 
-// race sends several messages about one request at the same time: an allow and a denial by each of two
-// approvers, and a withdrawal by the agent. It returns the result of each message, and the decision that the
-// waiting agent gets. If the request was decided before its receipt, race returns only that decision.
+// The function race sends several messages about one request at the same time: an allow and a denial by each
+// of two approvers, and a withdrawal by the agent. It returns the result of each message, and the decision
+// that the waiting agent gets. If the request was decided before its receipt, race returns only that
+// decision.
 func race(env *rig.Env, q *rig.Question) []told {
 	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
 	says := func(p *rig.Person, outcome schemas.Outcome, option string) func() told {
@@ -59,8 +60,8 @@ func race(env *rig.Env, q *rig.Question) []told {
 	return heard
 }
 
-// oneOutcome requires that every party got the stored decision. A party that asked for this outcome gets the
-// decision as a success, and any other party gets it in a refusal.
+// oneOutcome requires that every party got the stored decision. A party that asked for the outcome of this
+// decision gets the decision as a success, and any other party gets it in a refusal.
 func oneOutcome(stored *schemas.Decision, heard []told) error {
 	for _, h := range heard {
 		var refused *schemas.Error
@@ -107,7 +108,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
 	var mu sync.Mutex
-	published := map[string]map[string]bool{} // the ids of the decisions that the agent got, by record key
+	published := map[string]map[string]bool{} // the ids of the decisions that the agent got, by the key of the record
 	stop, err := ada.Conn.Subscribe("nod.v1.decision.ada.>", func(m bus.Message) {
 		var d schemas.Decision
 		if schemas.Decode(m.Data, &d) != nil {

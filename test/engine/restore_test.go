@@ -17,7 +17,6 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// backUp makes a backup of the running nod.
 func backUp(e *rig.Env) string {
 	e.T.Helper()
 	to := filepath.Join(e.T.TempDir(), "backup")
@@ -26,8 +25,7 @@ func backUp(e *rig.Env) string {
 	return to
 }
 
-// restore ends the running nod and starts one on a data directory that is restored from the
-// backup.
+// restore ends the running nod and starts nod again on a data directory that is restored from the backup.
 func restore(e *rig.Env, from string, engines int) {
 	e.T.Helper()
 	e.Down()
@@ -128,7 +126,7 @@ func TestABackupUnderLoadHasAllThatWasToldBefore(t *testing.T) {
 				}
 				id := fmt.Sprintf("w%d-%d", worker, n)
 				r := rig.Deploy("S", id)
-				r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 20_000)) // fills block files
+				r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 20_000)) // so that the records fill block files
 				q := ada.Asks(r)
 				d := ann.Allows(q)
 				mu.Lock()

@@ -16,7 +16,7 @@ func TestASessionHasAtMost4096PendingRequests(t *testing.T) {
 	ada := env.Agent("ada")
 	q := ada.Asks(rig.Deploy("S", "before"))
 	nc := env.RawConn(roles.ID{Role: roles.OwnerStore})
-	for i := range 4096 { // each timer counts as a pending request
+	for i := range 4096 { // the engine counts each armed timer of a session as a pending request
 		env.NoError(nc.Publish(schemas.TimerSubject(schemas.Key("S", fmt.Sprint("open-", i))), []byte("{}")))
 	}
 	env.Soon("all timers are armed", func() bool { return len(env.Armed()) > 4096 })

@@ -14,7 +14,7 @@ func TestAnEngineStopsWhileTheBusIsAway(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	env.NoError(env.Server.Close())
-	ctx, cancel := context.WithTimeout(env.Ctx, 8*time.Second) // draining a connection alone would take 10 s
+	ctx, cancel := context.WithTimeout(env.Ctx, 8*time.Second) // the drain of one connection would take 10 s
 	defer cancel()
 	n := env.Engines[0]
 	env.NoError(n.Engine.Stop(ctx))

@@ -108,7 +108,7 @@ func TestATimerOfAnotherEventIsArmedAgain(t *testing.T) {
 	env.Arms("S.1", early) // the event is in the past, so the timer fires at once
 	env.Soon("the timer is armed again", func() bool {
 		entry := env.Stored("S.1")
-		armed, err := env.Store.Records.Armed(env.Ctx, &entry) // an error means that the fired timer is not replaced yet
+		armed, err := env.Store.Records.Armed(env.Ctx, &entry) // Armed fails until the engine has replaced the fired timer
 		return err == nil && armed.At.Equal(q.Receipt.Deadline) && armed.Kind == schemas.EventDeadline
 	})
 	env.Nil(env.Stored("S.1").Record.Decision, "a timer of another event ended the request")

@@ -101,7 +101,7 @@ func TestNothingIsToldBeforeItIsOnDisk(t *testing.T) {
 	}
 }
 
-// listen subscribes as a viewer and as a carrier, and sends the kind of each received message to
+// The function listen subscribes as a viewer and as a carrier, and sends the kind of each received message to
 // the Go channel told.
 func listen(env *rig.Env, told chan<- string) {
 	_, err := env.Conn(roles.ConnectorID("terminal")).Subscribe("nod.v1.view.>", func(bus.Message) { told <- "view" })

@@ -40,7 +40,6 @@ func parent(n int) (traceparent, id string) {
 	return "00-" + id + "-00f067aa0ba902b7-01", id
 }
 
-// asksIn sends a request that belongs to the agent's trace.
 func asksIn(a *rig.Agent, traceparent string, r schemas.Request) *rig.Question {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(traces.Continue(a.Ctx, traceparent, ""), r)
@@ -58,9 +57,9 @@ func names(spans []testcollector.Span) (all []string) {
 	return all
 }
 
-// of waits until a request's own span and at least one span of each wanted name have arrived, each with
-// its parent. The order of the spans does not matter, because the engine's reply and the outbox run in
-// parallel. of returns the request's own span and all spans of its trace.
+// The function of waits until a request's own span and at least one span of each wanted name have arrived,
+// each with its parent. The order of the spans does not matter, because the engine's reply and the outbox run
+// in parallel. The function returns the request's own span and all spans of its trace.
 func of(env *rig.Env, c *testcollector.Collector, id string, want ...string) (root testcollector.Span, all []testcollector.Span) {
 	env.T.Helper()
 	env.Soon("the spans of "+id+": "+strings.Join(want, ", "), func() bool {
@@ -292,7 +291,7 @@ func TestAnAgentDoesNotEnterTheTraceOfAnother(t *testing.T) {
 	env.Equal("ben", root.Attributes["nod.agent"])
 }
 
-// A request with a new id is decided without a record.
+// this request has a new id, and a rule decides it without a record
 func TestADecisionWithoutARecordHasItsSpans(t *testing.T) {
 	t.Parallel()
 	c, traced := tracing(t)

@@ -39,8 +39,8 @@ func acpHeard(option string) string {
 // acpRun is a nod acp process that runs acpAgent. The test acts as the editor.
 type acpRun struct {
 	cmd    *exec.Cmd
-	editor io.WriteCloser // the output of the editor, which nod acp reads
-	heard  *bufio.Reader  // the input of the editor, which nod acp writes
+	editor io.WriteCloser // what the editor writes, and nod acp reads
+	heard  *bufio.Reader  // what nod acp writes, and the editor reads
 	stderr *bufio.Reader
 }
 
@@ -61,17 +61,18 @@ func pipes(t *testing.T, cmd *exec.Cmd) (stdin io.WriteCloser, stdout, stderr *b
 	errs, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // fails if the process has ended
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // Kill fails if the process has ended
 	return stdin, bufio.NewReader(out), bufio.NewReader(errs)
 }
 
-// ends waits until nod acp has ended. It returns the unread rest of stdout, all of stderr, and the exit code.
+// The method ends waits until nod acp has ended. It returns the unread rest of stdout, all of stderr, and the
+// exit code.
 func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	errs, err := io.ReadAll(a.stderr)
 	require.NoError(t, err)
 	out, err := io.ReadAll(a.heard)
 	require.NoError(t, err)
-	_ = a.cmd.Wait() // the error contains only the exit code, which ends returns
+	_ = a.cmd.Wait() // Wait's error contains only the exit code, which the method ends returns
 	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
 }
 
@@ -98,6 +99,7 @@ func TestACPEndToEnd(t *testing.T) {
 // about the end of a turn.
 func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledSidecarsRequestIsWithdrawn kills one too")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	const agent = `read -r prompt; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}'; read -r rest`
@@ -109,7 +111,7 @@ func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
 	require.NoError(t, err)
 	id := m.Pending("acp-turn")
 	require.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait() // fails, because the process was killed
+	_ = cmd.Wait() // Wait fails, because the process was killed
 	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
 }
 
@@ -121,7 +123,7 @@ func TestAKilledSidecarsRequestIsWithdrawn(t *testing.T) {
 	a := acp(m, "acp-killed")
 	id := m.Pending("acp-killed")
 	require.NoError(t, a.cmd.Process.Kill())
-	_ = a.cmd.Wait() // fails, because the process was killed
+	_ = a.cmd.Wait() // Wait fails, because the process was killed
 	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
 }
 
@@ -130,6 +132,7 @@ func TestAKilledSidecarsRequestIsWithdrawn(t *testing.T) {
 // request.
 func TestACPRace(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestACPEndToEnd makes the same calls one at a time")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	a := acp(m, "acp-race", "--race")
@@ -149,6 +152,7 @@ func TestACPRace(t *testing.T) {
 // while the agent waits.
 func TestACPOutlivesARestart(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnAgentOverHTTPOutlivesNod is the same over HTTP")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	a := acp(m, "acp-restart")
@@ -196,6 +200,7 @@ func TestACPWithoutNod(t *testing.T) {
 // withdraws the request and exits.
 func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledSidecarsRequestIsWithdrawn ends one too")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	for name, stop := range map[string]func(a *acpRun) error{
@@ -217,7 +222,7 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, write.Close())
 			id := m.Pending(session)
-			cmd.Stdout = read // the function stop closes this end of the pipe, as an editor does when it ends
+			cmd.Stdout = read // the function stop closes the test's end of the pipe, as an editor does when it ends
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
 			_ = cmd.Wait() // Wait fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())
@@ -283,6 +288,7 @@ func TestACPOverHTTP(t *testing.T) {
 // question.
 func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestACPOverHTTP runs the same way in")
 	m := rig.NewMachine(t)
 	settings := strings.Replace(string(rig.Apart("{}")), `"join_identical":false`, `"join_identical":true`, 1)
 	require.Contains(t, settings, `"join_identical":true`)

@@ -30,7 +30,7 @@ func hasRun(e *rig.Env, a *rig.Agent, to string, took time.Duration) []string {
 	return ids
 }
 
-// aftermath returns the aftermath of a request without its times.
+// aftermath returns the aftermath of a request, which is what became of the call. It leaves out the times.
 func aftermath(e *rig.Env, id string) []schemas.Aftermath {
 	e.T.Helper()
 	p, _, err := e.Ann().Show(e.Ctx, "S", id)
@@ -52,8 +52,8 @@ func neverRan(id string) []schemas.Aftermath {
 	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
 }
 
-// asked waits until the broker's clock is past the time at which q was stored, and returns the present time.
-// A call that begins at this time has begun after its request.
+// The function asked waits until the broker's clock is past the time at which the question q was stored, and
+// returns the clock's present time. A call that begins at this time begins after its request was stored.
 func asked(e *rig.Env, q *rig.Question) time.Time {
 	e.T.Helper()
 	rec := e.Stored(q.Key).Record
@@ -61,9 +61,9 @@ func asked(e *rig.Env, q *rig.Question) time.Time {
 	return time.Now()
 }
 
-// A user allows a call at the terminal, and an approver denies it through nod while it runs. The denial
+// A user allows a call at the terminal, and an approver denies it through nod while the call runs. The denial
 // stays, and the record gets one aftermath: the call ran. The log, viewers and channels show the aftermath,
-// and the errors of later answers name it.
+// and so do the errors of later answers.
 func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -103,6 +103,7 @@ func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 // nod stores no aftermath, because the report does not say which call ran.
 func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestADeniedCallThatRanGetsAnAftermath reads such reports")
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
 	one, two := ada.Asks(hostCall("1", "a")), ada.Asks(hostCall("2", "a"))
@@ -115,7 +116,7 @@ func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 }
 
 // If a call runs while its request is pending, nod withdraws the request and stores the aftermath that the
-// call ran. If the host only reports that it continues without an answer, nod withdraws the request and
+// call ran. If the host reports only that it no longer waits for an answer, nod withdraws the request and
 // stores no aftermath.
 func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 	t.Parallel()
@@ -139,6 +140,7 @@ func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 // aftermath that the call never ran if the request was allowed. A denied request does not change.
 func TestAnAllowedCallThatNeverRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestADeniedCallThatRanGetsAnAftermath reads such reports")
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
 	gone := func(agent *rig.Agent, id string) []string {
@@ -183,11 +185,10 @@ func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 	env.Ann().Allows(other)
 }
 
-// killed kills a hook process and waits for its end.
 func (h *hookRun) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
-	_ = h.cmd.Wait() // fails, because the process was killed
+	_ = h.cmd.Wait() // Wait fails, because the process was killed
 }
 
 // If a hook of any host is killed while it waits, nod withdraws its request. If the request is allowed before

@@ -28,7 +28,6 @@ func clientPrograms() []clientProgram {
 	}
 }
 
-// app is one run of a client's program.
 type app struct {
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
@@ -48,7 +47,7 @@ func (c clientProgram) starts(t *testing.T, url, token, what, call string) *app 
 	a.cmd.Env = append(os.Environ(), "NOD_HTTP="+url, "NOD_TOKEN="+token)
 	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.err
 	require.NoError(t, a.cmd.Start())
-	t.Cleanup(func() { _ = a.cmd.Process.Kill() }) // fails if the process has ended
+	t.Cleanup(func() { _ = a.cmd.Process.Kill() }) // Kill fails if the process has ended
 	return a
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// In the mode auto, Claude Code itself denies a call. If a person allows the call and the agent repeats it,
-// it runs once. nod leaves other calls and denied ones to Claude Code, and asks again about a further
-// identical call.
+// In the mode "auto", Claude Code itself denies a call. If a person allows the call and the agent repeats it,
+// the call runs once, and nod asks a person again about the next identical call. Other calls, and a call that
+// a person denies, are left to Claude Code.
 func TestAnAllowOfADeniedCallIsAnApprovalForOneCall(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -20,7 +20,7 @@ import (
 // and the hook's whole output for an allow and for a denial.
 type gate struct{ host, input, allow, deny string }
 
-// gates returns the gates of all hosts. The keys are "HOST EVENT".
+// The function gates returns the gates of all hosts. The keys are "HOST EVENT".
 func gates() map[string]gate {
 	const (
 		shell     = `"session_id":"SESSION","cwd":"/srv/app","tool_name":"Bash","tool_input":{"command":"COMMAND"}`
@@ -76,7 +76,8 @@ func gates() map[string]gate {
 	}
 }
 
-// usualGates are two gates of different hosts or, with -long, all: each host reads the same decision.
+// usualGates are two gates of different hosts, because all hosts read the same decision. With -long, they are
+// all gates.
 func usualGates() map[string]gate {
 	all := gates()
 	if *rig.Long {
@@ -106,7 +107,7 @@ func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patie
 	h.cmd.Stdin = strings.NewReader(input)
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	require.NoError(t, h.cmd.Start())
-	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // fails if the hook has ended
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // Kill fails if the hook has ended
 	return h
 }
 
@@ -118,8 +119,9 @@ func rollout(t *testing.T, id, command string) string {
 	return file
 }
 
-// ends waits until the hook has ended. It requires the exit code 0 and these outputs. The string stderr is
-// the hook's only line of debugging, without the line's prefix, or "" for no line.
+// The method ends waits until the hook has ended. It requires the exit code 0 and the given stdout. The
+// string stderr is the only line that the hook must have written to stderr, without the line's prefix, or ""
+// for no line.
 func (h *hookRun) ends(stdout, stderr string) {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs)
@@ -168,7 +170,7 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	gates := usualGates()
 	late := map[string]*hookRun{}
 	for name, g := range gates {
-		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "24s") // start all hooks now, because each of them waits 12 s
+		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "24s") // all hooks start now, so that their waits of 12 s run at the same time
 	}
 	for name, g := range gates {
 		if g.host == "openclaw" || g.host == "vscode" {

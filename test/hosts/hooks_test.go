@@ -98,6 +98,7 @@ func TestEachHookEndToEnd(t *testing.T) {
 // for the answer and resumes the run. The host then repeats the call, and the hook returns the decision.
 func TestResumeContinuesADeferredRun(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestEachHookEndToEnd runs the hooks, and connectors/agents/hook tests deferring")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	transcript := filepath.Join(t.TempDir(), "S-1.jsonl")
@@ -173,7 +174,7 @@ func turnHook(m *rig.Machine, t *testing.T, session, entry string) (c *exec.Cmd,
 	c.Stdin = strings.NewReader(`{"session_id":"` + session + `","cwd":"/","hook_event_name":"Stop","last_assistant_message":"All **done**."}`)
 	c.Stdout = out
 	require.NoError(t, c.Start())
-	t.Cleanup(func() { _ = c.Process.Kill() }) // fails if the hook has ended
+	t.Cleanup(func() { _ = c.Process.Kill() }) // Kill fails if the hook has ended
 	return c, out
 }
 
@@ -221,6 +222,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 // the next prompt in the agent's own terminal, or if the next turn ends.
 func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAReplyIsTheNextPrompt asks the same question")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	first, out := turnHook(m, t, "T-9", "cli")
@@ -238,7 +240,7 @@ func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
 	assert.Equal(t, "{}\n", out.String())
 	assert.NotEqual(t, old, m.Pending("T-9"))
 	require.NoError(t, third.Process.Signal(syscall.SIGTERM))
-	_ = third.Wait() // Wait returns an exit code that does not matter to Claude Code
+	_ = third.Wait() // Wait fails, because the exit code is not 0; Claude Code ignores this code
 	stdout, _, _ := m.Run("pending")
 	assert.NotContains(t, stdout, "Your turn")
 }
@@ -247,6 +249,7 @@ func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
 // mode or under a program.
 func TestNobodyIsAskedAfterTheTurnOfAProgram(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAReplyIsTheNextPrompt ends a turn")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	for _, entry := range []string{"sdk-cli", "sdk-ts", ""} {

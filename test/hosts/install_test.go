@@ -106,6 +106,7 @@ func TestInstallListsTheHostsAllowRules(t *testing.T) {
 // TestInstallImportsTheHostsRules: if the user answers y, nod install adds the host's rules to settings.json
 // and keeps the rest of the file. A second run adds nothing.
 func TestInstallImportsTheHostsRules(t *testing.T) {
+	rig.OnlyLong(t, "TestInstallListsTheHostsAllowRules reads the same rules")
 	m := rig.NewMachine(t)
 	path := filepath.Join(m.Dir, "settings.json")
 	var before map[string]any
@@ -143,6 +144,7 @@ func TestInstallImportsTheHostsRules(t *testing.T) {
 // does not. nod doctor runs the hook with a test call.
 func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestUninstallRestoresWhatWasThere installs for the same hosts")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	home, project := t.TempDir(), t.TempDir()
@@ -150,7 +152,7 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 		c := m.Command(args...)
 		c.Dir = project
 		c.Env = append(c.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
-		out, _ := c.CombinedOutput() // the exit code also depends on other checks
+		out, _ := c.CombinedOutput() // the exit code of the command also depends on other checks
 		return string(out)
 	}
 	trusts := func(name, text string) {
@@ -201,8 +203,8 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	assert.NotContains(t, found, "a test call was refused, as it must be")
 }
 
-// TestUninstallRestoresWhatWasThere: nod uninstall restores a file that had no settings. It removes a
-// directory only if nod install made it.
+// TestUninstallRestoresWhatWasThere: nod uninstall restores a settings file that was empty or had no hooks.
+// It removes a directory only if nod install made the directory.
 func TestUninstallRestoresWhatWasThere(t *testing.T) {
 	m := rig.NewMachine(t)
 	run := func(args ...string) {

@@ -21,7 +21,6 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// shown returns a request as nod show prints it.
 func shown(m *rig.Machine, t *testing.T, id string) (p schemas.Prompt) {
 	t.Helper()
 	stdout, stderr, code := m.Run("show", id, "--json")
@@ -30,7 +29,8 @@ func shown(m *rig.Machine, t *testing.T, id string) (p schemas.Prompt) {
 	return p
 }
 
-// swept returns after nod has looked for killed processes once more, from now on.
+// The function swept starts and kills another hook, and returns when nod has found that it was killed. nod
+// has then also looked for all processes that were killed before.
 func swept(m *rig.Machine, t *testing.T, name string) {
 	h := startHook(m, t, gates()["codex PreToolUse"], name, "swept", "make swept", "1h")
 	id := m.Pending(name)
@@ -80,10 +80,11 @@ func TestAKilledServersQuestionIsWithdrawn(t *testing.T) {
 	}
 }
 
-// An agent starts nod mcp again after it was killed, and makes the identical call again. If the question is
+// After nod mcp was killed, an agent starts it again, and makes the identical call again. If the question is
 // still pending, the call waits for it. If the question was withdrawn, a person is asked anew.
 func TestAnAgentThatStartsAgainWaitsForItsQuestion(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledServersQuestionIsWithdrawn kills the same processes")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	first, second := mcpOver(m, "2025-11-25", "--session", "again"), mcpOver(m, "2025-11-25", "--session", "again")
@@ -109,8 +110,8 @@ func TestAnAgentThatStartsAgainWaitsForItsQuestion(t *testing.T) {
 }
 
 // A person allows a call at the moment at which its gate is killed. There is exactly one decision. If the
-// server got the call, no record says that it never ran. If it did not, the allow is lost: a later gate of
-// the same session asks anew.
+// server got the call, no record says that the call never ran. If the server did not get the call, the allow
+// is lost, and a later gate of the same session asks anew.
 func TestAnAllowAtTheMomentOfTheKill(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -129,17 +130,17 @@ func TestAnAllowAtTheMomentOfTheKill(t *testing.T) {
 				}
 				var killed sync.WaitGroup
 				killed.Go(func() {
-					if n%3 > 0 { // in the other third, the gate probably gets the decision
+					if n%3 > 0 { // in each third round, the gate probably gets the decision before it is killed
 						_ = g.cmd.Process.Kill()
 					}
 				})
-				_, _ = d.Answer(ctx, schemas.Answer{ // fails if nod has withdrawn the question
+				_, _ = d.Answer(ctx, schemas.Answer{ // the answer fails if nod has withdrawn the question
 					SessionID: session, PendingID: id, Digest: p.Digest, Waiters: p.Waiters, OptionID: "allow_once", From: schemas.From{UserID: rig.Me(t)},
 				})
 				killed.Wait()
 				return true
 			})
-			_ = g.cmd.Process.Kill() // fails if it was killed before
+			_ = g.cmd.Process.Kill() // Kill fails if the gate was killed before
 			heard, err := io.ReadAll(g.err)
 			require.NoError(t, err)
 			ran := strings.Contains(string(heard), gateCall(1))
@@ -159,13 +160,13 @@ func TestAnAllowAtTheMomentOfTheKill(t *testing.T) {
 	}
 }
 
-// waiting returns the notes of all processes that wait for nod.
+// waiting returns the notes that nod's processes keep while they wait for a decision.
 func waiting(t *testing.T, m *rig.Machine) (notes string) {
 	files, err := filepath.Glob(filepath.Join(m.Dir, "waiting", "*"))
 	require.NoError(t, err)
 	for _, file := range files {
 		note, err := os.ReadFile(file)
-		if !errors.Is(err, fs.ErrNotExist) { // its wait has just ended
+		if !errors.Is(err, fs.ErrNotExist) { // the file is gone if the process has just stopped waiting
 			require.NoError(t, err)
 		}
 		notes += string(note) + "\n"

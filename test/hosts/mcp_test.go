@@ -57,7 +57,7 @@ func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	return s
 }
 
-// Read passes the process's output to the client, and appends a copy to printed.
+// Read passes the process's output to the client, and appends a copy to the buffer printed.
 func (s *mcpServer) Read(p []byte) (int, error) {
 	n, err := s.stdout.Read(p)
 	s.printed.Lock()
@@ -68,7 +68,7 @@ func (s *mcpServer) Read(p []byte) (int, error) {
 
 func (s *mcpServer) Close() error { return s.stdout.Close() }
 
-// approve calls the tool approve in the background. The returned channel gets the text of the result.
+// approve calls the tool approve in the background. The returned Go channel gets the text of the result.
 func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
@@ -129,10 +129,11 @@ func TestMCPOverStdio(t *testing.T) {
 	}
 }
 
-// A person allows a call of the prompt tool from now on, and the next identical call is allowed without a
-// question. The rule says "or elsewhere", because the agent does not name the command's directory.
+// A person allows a call of the prompt tool with a standing answer, and the next identical call is allowed
+// without a question. The rule says "or elsewhere", because the agent does not name the command's directory.
 func TestALastingAnswerForThePromptTool(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestMCPOverStdio asks by the same tool")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	s := mcpOver(m, "2025-11-25", "--session", "lasting")
@@ -170,7 +171,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 			approve(t, s.client, session)
 			require.Equal(t, session, m.Pending(session))
 			require.NoError(t, goes(s))
-			_ = s.cmd.Wait() // the record shows the withdrawal, so the exit code is ignored
+			_ = s.cmd.Wait() // the exit code is ignored, because the test checks the record
 			out, stderr, code := m.Run("show", session, "--json")
 			require.Zero(t, code, stderr)
 			var shown struct {
@@ -184,7 +185,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	}
 }
 
-// key is a bearer token and an HTTP transport, which adds the token and a session to each request.
+// key is a bearer token. As an HTTP transport, it adds the token and a session to each request.
 type key string
 
 func (k key) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -203,7 +204,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	server.Stderr = os.Stderr
 	require.NoError(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill() }) // fails if the server has ended
+	t.Cleanup(func() { _ = server.Process.Kill() }) // Kill fails if the server has ended
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	found := regexp.MustCompile(`^nod mcp is up on (http://127\.0\.0\.1:\d+/mcp); its bearer token is in (.+)\n$`).FindStringSubmatch(line)
@@ -247,6 +248,7 @@ func TestMCPOverHTTP(t *testing.T) {
 // If nod mcp cannot serve clients, it prints an error in one line that names the remedy.
 func TestMCPNamesTheRemedyIfItCannotServe(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHTTPNamesTheRemedyIfItCannotStart is the same for nod http")
 	m := rig.NewMachine(t)
 	readable := filepath.Join(m.Dir, "readable")
 	require.NoError(t, os.WriteFile(readable, []byte("0123456789abcdef0123\n"), 0o644))

@@ -29,7 +29,7 @@ type gateRun struct {
 	t        *testing.T
 	cmd      *exec.Cmd
 	client   io.WriteCloser
-	out, err *bufio.Reader // the messages for the client, and the server's stderr
+	out, err *bufio.Reader // the messages that the client gets, and the server's stderr
 }
 
 func gateOver(m *rig.Machine, flags ...string) *gateRun {
@@ -72,8 +72,8 @@ func (g *gateRun) serverHears() string {
 	return line
 }
 
-// If nod is not running, nod mcp gate refuses calls. Otherwise a person's answers decide the calls. The exit
-// code is that of the server.
+// If nod is not running, nod mcp gate refuses calls. If nod is running, a person's answers decide the calls.
+// nod mcp gate exits with the exit code of the server.
 func TestMCPGate(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -96,7 +96,7 @@ func TestMCPGate(t *testing.T) {
 	require.Equal(t, `heard {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"arguments":{"path":"/b"},"name":"read"}}`+"\n", g.serverHears())
 
 	require.NoError(t, g.client.Close())
-	_, _ = io.ReadAll(g.err) // Wait must follow the last read
+	_, _ = io.ReadAll(g.err) // Wait closes the pipe, so the last read must come before it
 	var exit *exec.ExitError
 	require.ErrorAs(t, g.cmd.Wait(), &exit)
 	require.Equal(t, 7, exit.ExitCode())
@@ -105,6 +105,7 @@ func TestMCPGate(t *testing.T) {
 // A person allows a call after the client's time limit has passed. The client may repeat the call once.
 func TestMCPGateLetsOneRepeatThrough(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestMCPGate makes the same calls")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	g := gateOver(m, "--session", "late")
@@ -126,6 +127,7 @@ func TestMCPGateLetsOneRepeatThrough(t *testing.T) {
 
 func TestMCPGateChecksItsFlags(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestMCPGate runs the gate")
 	m := rig.NewMachine(t)
 	for _, args := range [][]string{
 		{}, {"--name", "a__b", "--", "x"}, {"--upstream", "ftp://x"}, {"--upstream", "http://x", "--", "y"}, {"--session", "a b", "--", "x"}, {"--nmae", "x", "--", "y"}, {"--bearer-env", "HOME", "--", "y"}, {"--bearer-env", "NOD_ABSENT", "--upstream", "http://x"}, {"--header-env", "A=NOD_ABSENT", "--upstream", "http://x"}, {"--", filepath.Join(t.TempDir(), "missing")},
@@ -176,6 +178,7 @@ func TestInstallMCPGate(t *testing.T) {
 // headers of the settings, and no output contains their values.
 func TestInstallMCPGateForAURL(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestInstallMCPGate is the same for a command")
 	m := rig.NewMachine(t)
 	got := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

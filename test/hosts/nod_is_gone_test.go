@@ -22,6 +22,7 @@ import (
 // without waiting. Depending on --on-unavailable, it asks the client or declines the request.
 func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 	t.Parallel() // this test waits for the timeout of a call to a nod that has ended
+	rig.OnlyLong(t, "TestHookWithoutAnEngine is the same for hooks")
 	const asks = `{"id":ID,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	first, second := strings.Replace(asks, "ID", "1", 1), strings.Replace(asks, "ID", "2", 1)
 	for onUnavailable, want := range map[string]string{
@@ -40,7 +41,7 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 			require.NoError(t, err)
 			c.Stderr = os.Stderr
 			require.NoError(t, c.Start())
-			kill := func() { _ = c.Process.Kill() } // fails if the process has ended
+			kill := func() { _ = c.Process.Kill() } // Kill fails if the process has ended
 			latest := time.AfterFunc(4*rig.Patience, kill)
 			t.Cleanup(func() { latest.Stop(); kill() })
 			out := bufio.NewReader(pipe)
@@ -66,6 +67,7 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 // OpenCode's next request.
 func TestOpencodeWhenNodIsGone(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestHookWithoutAnEngine is the same for hooks")
 	m := rig.NewMachine(t)
 	o := newOpenCode(t)
 	m.StartNod()

@@ -53,7 +53,7 @@ func newOpenCode(t *testing.T) *openCode {
 	mux.HandleFunc("GET /session/{id}/message", answer(`[{"info":{"id":"m","role":"assistant","agent":"build"},"parts":[{"type":"text","text":"All done"}]}]`))
 	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
 	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // an error leaves an incomplete body, and then the test fails
+		body, _ := io.ReadAll(r.Body) // if ReadAll fails, the body is incomplete, and the test fails
 		o.replies <- r.PathValue("id") + " " + string(body)
 		answer(`true`)(w, r)
 	})
@@ -63,7 +63,7 @@ func newOpenCode(t *testing.T) *openCode {
 	return o
 }
 
-// followedBy starts nod opencode for this server, and waits until nod opencode receives the server's events.
+// followedBy starts nod opencode for the server, and waits until nod opencode receives the server's events.
 func (o *openCode) followedBy(m *rig.Machine, args ...string) *exec.Cmd {
 	follow := m.Command(append([]string{"opencode", "--url", o.url}, args...)...)
 	out, err := follow.StdoutPipe()
@@ -140,6 +140,7 @@ func TestAKilledOpencodesQuestionIsWithdrawn(t *testing.T) {
 // opencode asks again about the permission that is still open.
 func TestAKilledOpencodesPermissionIsAskedAgain(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAKilledOpencodesQuestionIsWithdrawn kills it too")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	o := newOpenCode(t)
@@ -163,6 +164,7 @@ func TestAKilledOpencodesPermissionIsAskedAgain(t *testing.T) {
 // With --uninstall it restores the file byte for byte.
 func TestNodInstallOpencode(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestNodOpencode runs it")
 	m := rig.NewMachine(t)
 	path := filepath.Join(t.TempDir(), "opencode.jsonc")
 	const before = "{ // mine\n  \"model\": \"a/b\",\n}\n"

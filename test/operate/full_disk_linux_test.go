@@ -68,7 +68,7 @@ func TestAFullDiskRefusesRequestsAndGoesOn(t *testing.T) {
 	}
 }
 
-// fill fills the machine's disk, as another program would, until only this number of bytes is free.
+// fill fills the machine's disk, as another program would, until only the given number of bytes is free.
 func fill(t *testing.T, m *rig.Machine, left int) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(m.Dir, "fill"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

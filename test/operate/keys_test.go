@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// keyOf copies the key of id to a file that no nod command removes.
+// keyOf copies the key with the given id to a file that no nod command removes.
 func keyOf(m *rig.Machine, id roles.ID) (file string) {
 	m.T.Helper()
 	seed, err := os.ReadFile(filepath.Join(m.Dir, "keys", id.String()+".nk"))
@@ -26,7 +26,7 @@ func keyOf(m *rig.Machine, id roles.ID) (file string) {
 	return file
 }
 
-// dial connects with a key. If the server closes the connection, the connection stays closed.
+// The function dial connects with a key. If the server closes the connection, the connection stays closed.
 func dial(m *rig.Machine, file string) (*nats.Conn, error) {
 	m.T.Helper()
 	run, err := bus.ReadRun(m.Dir)

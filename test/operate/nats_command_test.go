@@ -93,7 +93,8 @@ func TestTheNatsCommandLooksAndChangesNothing(t *testing.T) {
 	m.Pending("build")
 }
 
-// follows runs a command that does not end by itself, and causes messages until its output matches shape.
+// The function follows runs a command that does not end by itself, and causes messages until its output
+// matches shape.
 func follows(m *rig.Machine, command func(context.Context, string) *exec.Cmd, line, shape string) {
 	m.T.Helper()
 	ctx, cancel := context.WithTimeout(m.T.Context(), time.Minute)

@@ -85,8 +85,8 @@ func (j *job) write(token string) {
 // waiting is a nod ask whose request is pending.
 type waiting struct {
 	*exec.Cmd
-	out    bytes.Buffer  // the printed output, which the test reads after the process has ended
-	parted chan struct{} // closed when the process has lost its connection
+	out    bytes.Buffer  // the output of nod ask, which the test reads after the process has ended
+	parted chan struct{} // a Go channel that is closed when the process has lost its connection
 }
 
 func (j *job) waiting(id string) *waiting {
@@ -131,7 +131,7 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	does(s.Machine, "allow", "by-token", "--yes")
 	require.NoError(t, ask.Wait())
 	require.Contains(t, ask.out.String(), `"outcome": "allowed"`)
-	for _, m := range []*rig.Machine{s.Machine, j.Machine} { // neither command names a session, so each agent asks in a session of its own
+	for _, m := range []*rig.Machine{s.Machine, j.Machine} { // the two commands name no session, so each agent asks in a session of its own
 		_, stderr, code := m.Run("ask", "--", "ls")
 		require.Zero(t, code, stderr)
 	}
@@ -154,7 +154,7 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	s.Asked(t, "by-key", "--session", "K", "--tool", "Frobnicate")
 
 	ask = j.waiting("during-a-change")
-	require.Contains(t, does(j.Machine, "keys", "add", "agent-later"), "in force") // a change of keys closes the connections by tokens
+	require.Contains(t, does(j.Machine, "keys", "add", "agent-later"), "in force") // a change of keys closes the connections of jobs with tokens
 	does(s.Machine, "allow", "during-a-change", "--yes")
 	require.NoError(t, ask.Wait())
 }
@@ -185,7 +185,7 @@ func TestARequestOutlivesItsToken(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	soon := func() map[string]any { return map[string]any{"exp": time.Now().Add(4 * time.Second).Unix()} }
-	first, second := s.job("ci-web", soon()), s.job("ci-web", soon()) // two jobs of one agent
+	first, second := s.job("ci-web", soon()), s.job("ci-web", soon()) // two processes of the same agent
 	ask, killed := first.waiting("renewed"), second.waiting("by-another")
 	for _, w := range []*waiting{ask, killed} {
 		select {

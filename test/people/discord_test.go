@@ -24,8 +24,8 @@ type discordWorld struct {
 	*discordtest.Server
 }
 
-// newDiscord makes a discordWorld. The string token is the part of the settings that names the bot's
-// token. If it names the variable NOD_TEST_DISCORD, nod up runs no worker, because only the test's own
+// newDiscord makes a discordWorld. The string token is the part of the settings that names the bot's token.
+// If this part names the variable NOD_TEST_DISCORD, nod up runs no worker, because only the test's own
 // workers have that variable.
 func newDiscord(t *testing.T, approvers, token string) *discordWorld {
 	w := &discordWorld{rig.NewMachine(t), discordtest.New()}
@@ -58,8 +58,8 @@ func (w *discordWorld) questions() (all []discordtest.Message) {
 	return all
 }
 
-// button waits for the n-th message with a button of this label. It returns the message and the button's
-// custom_id.
+// button waits for the n-th message that has a button with the given label. It returns the message and the
+// button's custom_id.
 func (w *discordWorld) button(n int, label string) (message, customID string) {
 	w.T.Helper()
 	require.Eventually(w.T, func() bool {
@@ -98,6 +98,7 @@ func (w *discordWorld) connected() {
 // from then on. If a request is answered elsewhere, the outcome replaces the buttons of its message.
 func TestPairingOnDiscord(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPairingATelephone pairs one on Telegram")
 	w := newDiscord(t, "", `"token_file": "DIR/bot"`)
 	w.StartNod()
 	w.connected()

@@ -54,7 +54,7 @@ func takesPrompts(env *rig.Env) *prompts {
 	return got
 }
 
-// of returns the prompts about a request for one recipient, oldest version first.
+// The method of returns the prompts about a request for one recipient, oldest version first.
 func (g *prompts) of(q *rig.Question, recipient string) []schemas.Prompt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +63,7 @@ func (g *prompts) of(q *rig.Question, recipient string) []schemas.Prompt {
 	return all
 }
 
-// asked requires that these recipients get the newest version of the record, and that no other
+// The method asked requires that the given recipients get the newest version of the record, and that no other
 // recipient gets a prompt.
 func (g *prompts) asked(env *rig.Env, q *rig.Question, recipients ...string) {
 	env.T.Helper()
@@ -198,6 +198,7 @@ func TestQuietHoursLeaveAQuestionToTheStandIn(t *testing.T) {
 // A prompt waits for the end of quiet hours, by the broker's clock.
 func TestAPromptComesAtTheEndOfQuietHours(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestQuietHoursLeaveAQuestionToTheStandIn has quiet hours")
 	end := time.Now().UTC().Add(90 * time.Minute).Truncate(time.Minute)
 	quiet := fmt.Sprintf(`, "time_zone": "UTC", "quiet": [{"from": "%s", "to": "%s"}]`, end.Add(-3*time.Hour).Format("15:04"), end.Format("15:04"))
 	env, got := escalating(t, onCall(quiet, 24*3600, 48*3600))

@@ -82,7 +82,7 @@ func TestAFreezeCoversOnlyItsAgentOrSession(t *testing.T) {
 	env.Len(state.Freezes, 1)
 }
 
-// sure repeats a freeze until every engine has reported that it obeys the freeze.
+// The function sure repeats a freeze until every engine has reported that it obeys the freeze.
 func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 	p.T.Helper()
 	for len(frozen.Laggards) > 0 {
@@ -95,7 +95,7 @@ func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 // The reply to a freeze names each engine that has not yet reported that it obeys the freeze.
 func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 4 }) // with four engines, few calls reach the one that cannot answer
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 4 }) // with four other engines, few calls reach the engine that cannot answer
 	w := env.Wire()
 	deaf := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
 	env.Wires = append(env.Wires, deaf.Close)
@@ -117,6 +117,7 @@ func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 // engine may still allow a request.
 func TestAFreezeNamesEnginesThatDoNotReply(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAFreezeNamesEnginesThatDoNotObeyItYet names engines")
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	revision, err := env.Store.Presence.Put(env.Ctx, "engine.mute", schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: time.Now()}, 0, time.Hour)
 	env.NoError(err)
@@ -124,7 +125,7 @@ func TestAFreezeNamesEnginesThatDoNotReply(t *testing.T) {
 	env.NoError(err)
 	env.Contains(frozen.Laggards, "mute")
 	env.NoError(env.Store.Presence.Remove(env.Ctx, "engine.mute", revision))
-	env.Engines[1].Halt() // the freeze does not name an engine that has stopped
+	env.Engines[1].Halt() // a stopped engine is not in the reply to a freeze
 	env.Soon("no engine is named", func() bool {
 		frozen, err := env.Ann().Freeze(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
 		return err == nil && len(frozen.Laggards) == 0
@@ -258,7 +259,7 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
 	env.Refusal(err, schemas.CodeForbidden)
-	env.Apply(strings.Replace(withAPhone, "Lookup", "Look", 1)) // settings other than approvers may change
+	env.Apply(strings.Replace(withAPhone, "Lookup", "Look", 1)) // during a freeze, settings other than the approvers may change
 
 	_, err = env.Person("tg", "7").Thaw(env.Ctx, schemas.FreezeRequest{From: schemas.From{UserID: "7"}})
 	env.NoError(err)
@@ -282,7 +283,8 @@ func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	env.Equal(schemas.Denied, env.Agent("ada").Gets(rig.Lookup("S", "2")).Outcome)
 }
 
-// If nod refuses a change of approvers because of a freeze, nod approvers restores the file settings.json.
+// If nod refuses a change of approvers because of a freeze, the command nod approvers restores the file
+// settings.json.
 func TestARefusedChangeOfApproversIsUndone(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

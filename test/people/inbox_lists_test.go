@@ -14,6 +14,7 @@ import (
 // A list that is too long for one message of the bus arrives complete, in several messages.
 func TestListsOfLongRequestsAreWhole(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnApproverRevokesThroughAnInbox reads lists")
 	env := rig.Start(t)
 	long := strings.Repeat("x", 200<<10)
 	var questions []*rig.Question
@@ -60,7 +61,8 @@ func idsOf(prompts []schemas.Prompt) []string {
 	return ids
 }
 
-// An inbox can revoke a grant for an approver, whose name nod stores, but not for another user.
+// An inbox can revoke a grant in the name of an approver, which nod stores, but not in the name of another
+// user.
 func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -80,6 +82,7 @@ func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 // A person's list on a phone names the person's time zone. Lists for viewers name no time zone.
 func TestAListHasTheRecipientsZone(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnApproverRevokesThroughAnInbox reads lists")
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Settings = strings.Replace(rig.WithCarrier, `"name": "Ann",`, `"name": "Ann", "time_zone": "Europe/Berlin",`, 1)
 	})

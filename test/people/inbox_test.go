@@ -20,22 +20,24 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// presses presses a key that decides, and presses it again if the screen does not show the text within 3 s.
+// The function presses presses a key that decides, and presses it again if the screen does not show the text
+// within 3 s.
 func presses(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, 3*time.Second, key, text)
 }
 
-// pressesOnce presses a key whose second press would have another effect. It presses the key again only
-// after rig.Patience without the text, because the inbox must then have ignored the first press.
+// pressesOnce presses a key whose second press would have another effect. It presses the key again only if
+// the screen does not show the text within rig.Patience, because the inbox must then have ignored the first
+// press.
 func pressesOnce(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, rig.Patience, key, text)
 }
 
-// pressesAgain presses a key up to five times, until the screen shows the text. It waits for the text for
-// the duration after. It waits 600 ms before each press, because the inbox ignores keys for a moment after a
-// change.
+// pressesAgain presses a key up to five times, until the screen shows the text. After each press it waits for
+// the text, for the time in the parameter after. Before each press it waits 600 ms, because the inbox ignores
+// keys for a moment after a change.
 func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
 	p.T.Helper()
 	for range 5 {
@@ -124,6 +126,7 @@ func TestTheInboxInATerminal(t *testing.T) {
 
 func TestTheInboxDropsKeysTypedAhead(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestTheInboxInATerminal types keys")
 	m := rig.NewMachine(t)
 	m.StartNod()
 	m.Asked(t, "waits", "--session", "S", "--tool", "Frobnicate", "--input", `{"n":1}`)
@@ -143,7 +146,7 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // puts visible marks in place of characters that a terminal would combine; nil if there are none
+		also          *strings.Replacer // this replacer puts visible marks in the place of characters that a terminal would combine; nil if there are no such characters
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
@@ -181,8 +184,8 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	}
 }
 
-// read pages through a request in full view, and returns its rows on the terminal. It requires that the
-// inbox offers no Allow before the last row.
+// The function read pages through a request in full view, and returns its rows on the terminal. It requires
+// that the inbox offers no Allow before the last row.
 func read(p *rig.Pane) (rows []string) {
 	p.T.Helper()
 	where := regexp.MustCompile(`── rows (\d+)–(\d+) of (\d+) `)
@@ -196,7 +199,7 @@ func read(p *rig.Pane) (rows []string) {
 				return false
 			}
 			screen = strings.Split(text, "\n")
-			from, _ = strconv.Atoi(found[1]) // cannot fail, because the text is digits
+			from, _ = strconv.Atoi(found[1]) // Atoi cannot fail, because the text has only digits
 			to, _ = strconv.Atoi(found[2])
 			of, _ = strconv.Atoi(found[3])
 			return to > len(rows)
@@ -211,9 +214,9 @@ func read(p *rig.Pane) (rows []string) {
 	}
 }
 
-// payload returns the request's command, joined from the rows between the headline, which has no mark, and
-// the line with the agent. A row is a line of the command, or a part of a broken line. The lines to look at
-// first, which repeat lines of the command, do not count.
+// payload returns the request's command. It joins the rows between the headline, which has no mark, and the
+// line with the agent. A row is a line of the command, or a part of a broken line. The lines to look at first,
+// which repeat lines of the command, do not count.
 func payload(rows []string) string {
 	var b strings.Builder
 	if look := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, "Look first: ") }); look >= 0 {

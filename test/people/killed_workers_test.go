@@ -29,7 +29,7 @@ func TestKillNineOfAWorker(t *testing.T) {
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
-	p.Latency(20 * time.Millisecond) // the slow network makes workers die between sending a prompt and recording it
+	p.Latency(20 * time.Millisecond) // on a slow network, workers die between sending a prompt and recording it
 	p.StartNod()
 	workers := []func(){p.worker(), p.worker(), p.worker()}
 
@@ -97,7 +97,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 	}
 }
 
-// storm sends this number of requests, and returns a function that waits for their decisions.
+// The method storm sends the given number of requests, and returns a function that waits for their decisions.
 func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]schemas.Decision) {
 	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.AgentID("local"), rig.Quiet())
 	require.NoError(p.T, err)
@@ -106,7 +106,7 @@ func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]
 	decisions := map[string]schemas.Decision{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 20) // limits the number of concurrent submissions
+	room := make(chan struct{}, 20) // this channel limits the number of concurrent submissions
 	wg.Go(func() {
 		for n := range prompts {
 			room <- struct{}{}
@@ -170,7 +170,8 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce requires that each prompt has one message, or a second message that is marked as a repeat.
+// shownOnce requires that each prompt has only one message, or two messages, of which the second is marked as
+// a repeat.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// runs starts nod ask for a shell command. The returned process waits for the decision.
+// The method runs starts nod ask for a shell command. The returned process waits for the decision.
 func (p *phone) runs(id, command string) *waiting {
 	w := &waiting{Cmd: p.Command("ask", "--session", "phone", "--id", id, "--tool", "Bash", "--json",
 		"--input", `{"command":"`+command+`","cwd":"/app"}`)}
@@ -24,8 +24,8 @@ func (p *phone) runs(id, command string) *waiting {
 	return w
 }
 
-// steps presses the button with this label under a question, and waits until the question has a button
-// with the label next.
+// The method steps presses the button with the given label under a question, and waits until the question has
+// a button with the next label.
 func (p *phone) steps(id, label, next string) {
 	p.press(p.question(id), label)
 	require.Eventually(p.T, func() bool {
@@ -82,7 +82,7 @@ func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	p.settled("risky", "✅ Allowed once · Ann")
 }
 
-// form waits until the bot asks Ann for a text, and returns the id of the message that asks.
+// The method form waits until the bot asks Ann for a text, and returns the id of the message that asks.
 func (p *phone) form() (id int64) {
 	require.Eventually(p.T, func() bool {
 		all := p.Chat(annOnTG)
@@ -92,7 +92,7 @@ func (p *phone) form() (id int64) {
 	return id
 }
 
-// An approver gives a session leave by two taps on the phone. During the leave, the session's calls are
+// An approver gives leave to a session by two taps on the phone. During the leave, the session's calls are
 // allowed. The command /back ends the leave and lists these calls.
 func TestALeaveIsGivenOnThePhone(t *testing.T) {
 	t.Parallel()

@@ -83,8 +83,8 @@ func TestALoginCodeIsSpentOnce(t *testing.T) {
 	env.False(spent, "a carrier has no access to the codes of the web inbox")
 }
 
-// Several workers get the same message of a channel, and one of them marks it first. The mark
-// counts only in this channel.
+// Several workers get the same message of a channel, and each of them tries to mark the message as handled.
+// Exactly one worker succeeds. The mark counts only in this channel.
 func TestAMessageIsMarkedOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -23,7 +23,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings, s.Engine = rig.WithCarrier, o })
 	shown, seen := env.Carrier(), env.Viewer()
 	var mu sync.Mutex
-	held := map[string]int{} // the number of unacknowledged changes, by record
+	held := map[string]int{} // for each record, the number of unacknowledged changes
 	stuck, err := bus.OpenStore(env.Ctx, env.Conn(roles.ID{Role: roles.EngineStore}), 1)
 	env.NoError(err)
 	queue, err := stuck.Records.Outbox(env.Ctx, o.AckWait)
@@ -90,7 +90,8 @@ func TestTheOutboxPublishesUnpublishedDecisions(t *testing.T) {
 	again := env.AskedAgain()
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	env.Soon("the outbox is idle", env.OutboxIdle)
-	// The engine dies after it has stored the decision and before it publishes the decision.
+	// The engine dies between the store of the decision and its publication. The agent still gets the
+	// decision.
 	entry := env.Stored("S.1")
 	entry.Record.NextEvent = nil
 	entry.Record.Decision = &schemas.Decision{
@@ -104,7 +105,7 @@ func TestTheOutboxPublishesUnpublishedDecisions(t *testing.T) {
 	env.Zero(again(), "the agent got the decision only by asking again, much later")
 	_, err = env.Ann().Says(q, "allow_once")
 	env.Equal("d1", env.Refusal(err, schemas.CodeConflict).Decision().DecisionID)
-	_, err = env.Store.Records.Decide(env.Ctx, entry) // repeats the write, as a client does without an acknowledgement
+	_, err = env.Store.Records.Decide(env.Ctx, entry) // the engine repeats the write, as a client does without an acknowledgement
 	env.True(err == nil || errors.Is(err, bus.ErrMoved))
 	env.Equal("d1", env.Stored("S.1").Record.Decision.DecisionID)
 }

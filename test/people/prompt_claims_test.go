@@ -22,12 +22,12 @@ type chat struct {
 	mu       sync.Mutex
 	messages []schemas.Prompt // the messages with their current content
 	first    []schemas.Prompt // the messages with their first content
-	live     map[int]bool     // the messages with buttons
-	inCall   map[string]int   // the number of running calls, by request
+	live     map[int]bool     // true for each message that has buttons, by the message's index
+	inCall   map[string]int   // the number of calls that are running, by request
 	overlaps int
 }
 
-// call counts a running call about a request until the returned function is called.
+// The method call counts a call about a request as running until the returned function is called.
 func (c *chat) call(id string) (returns func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *chat) choices(id string) (n int) {
 // The method about returns the messages about a request with their current content.
 func (c *chat) about(id string) []schemas.Prompt { return c.of(id, &c.messages) }
 
-// sent returns the messages about a request with their first content.
+// The method sent returns the messages about a request with their first content.
 func (c *chat) sent(id string) []schemas.Prompt { return c.of(id, &c.first) }
 
 func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
@@ -133,8 +133,8 @@ func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
 	return slices.DeleteFunc(slices.Clone(*all), func(p schemas.Prompt) bool { return p.PendingID != id })
 }
 
-// settled returns a condition, which holds if a request has exactly n messages and all of them show
-// its outcome.
+// The method settled returns a condition, which holds if a request has exactly n messages and all of them
+// show its outcome.
 func (c *chat) settled(id string, n int) func() bool {
 	return func() bool {
 		all := c.about(id)
@@ -144,7 +144,7 @@ func (c *chat) settled(id string, n int) func() bool {
 
 type worker struct {
 	stop func()
-	kill func() // closes the worker's connection to nod
+	kill func() // a function that closes the worker's connection to nod
 }
 
 func startWorker(e *rig.Env, c people.Carrier) *worker {
@@ -197,7 +197,7 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones, slowTakeover), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // before stores a newer version of the request during the send of an older version
+	before := func(p schemas.Prompt) { // the function before stores a newer version of the request during the send of an older version
 		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.Soon("the change is queued", env.OutboxIdle)
 	}
@@ -244,14 +244,14 @@ func TestAWorkerRenewsItsClaimDuringASlowSend(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// A request changes and ends at the same time. Only one worker at a time updates its message, and
-// the message shows the outcome in the end.
+// A request changes and ends at the same time. Only one worker at a time updates the request's message, and
+// this message shows the outcome in the end.
 func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	open := make(chan *rig.Question, 1)
-	revise := func(p schemas.Prompt) { // revise decides the request while a worker shows the request's change
+	revise := func(p schemas.Prompt) { // the function revise decides the request while a worker shows the request's change
 		if !p.Detached {
 			return // the first change of a message adds its buttons
 		}
@@ -286,8 +286,8 @@ var laterDeaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carr
 	"after its choices were added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revised: die} },
 }
 
-// mortal starts a worker, asks a question and kills the worker while it shows its first prompt. The
-// returned function back ends the blocked call of the killed worker.
+// The function mortal starts a worker, asks a question and kills the worker while it shows its first prompt.
+// The returned function back ends the blocked call of the killed worker.
 func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) people.Carrier, ask func() *rig.Question) (q *rig.Question, back func()) {
 	e.T.Helper()
 	died, returns := make(chan struct{}), make(chan struct{})
@@ -379,8 +379,9 @@ func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 
 func TestARequestDecidedBeforeItsPromptIsNotShown(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestADelayedWorkersMessageShowsTheOutcome shows the outcome of one")
 	env, tg := rig.Start(t, phones), &chat{}
-	startWorker(env, tg.on(nil, nil)).stop() // a worker's start registers the connector
+	startWorker(env, tg.on(nil, nil)).stop() // the worker registers the connector when it starts
 	q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
 	env.Soon("it is queued", env.OutboxIdle)
 	env.Ann().Denies(q)
@@ -431,8 +432,8 @@ func TestADelayedWorkersMessageShowsTheOutcome(t *testing.T) {
 	}
 }
 
-// knownMessages returns the number of Ann's messages on tg about a request of session S whose
-// handle nod has stored.
+// knownMessages counts Ann's messages on tg about requests of session S. It counts a message only if nod has
+// stored its handle.
 func knownMessages(e *rig.Env, id string) int {
 	var s schemas.Shown
 	if _, err := e.Store.Shown.Get(e.Ctx, "tg.7.S."+id, &s); err != nil || s.Ref == "" {

@@ -24,7 +24,7 @@ func phonesShown(limit, engines int) func(*rig.Setup) {
 	}
 }
 
-// told reports whether a request is decided or phones may show it.
+// The function told reports whether a request is decided, or may be shown on phones.
 func told(e *rig.Env, key string) bool {
 	next := e.Stored(key).Record.NextEvent
 	return next == nil || next.Kind == schemas.EventDeadline
@@ -49,11 +49,11 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 		env.NoError(err)
 	}
 	env.NoError(nc.Flush())
-	for i := range questions { // the oldest question, which phones show, ends first
+	for i := range questions { // the oldest question, which the phone shows, ends first
 		ada.Withdraws("S", fmt.Sprintf("q-%03d", i))
 		if i+1 < questions {
 			env.Soon("the next question is released", func() bool { return told(env, schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })
-			reads.Add(-1) // subtracts a read of the function told
+			reads.Add(-1) // does not count the read by the function told
 		}
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)
@@ -67,6 +67,7 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 // whichever engine.
 func TestPhonesShowTheOldestRemainingQuestions(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAFloodingSessionDoesNotDelayOthers sends as many questions")
 	const questions, left, limit = 60, 20, 3
 	env := rig.Start(t, phonesShown(limit, 2))
 	ada := env.Agent("ada")

@@ -24,8 +24,8 @@ type slackWorld struct {
 	*slacktest.Server
 }
 
-// newSlack makes a slackWorld. The string botToken is the part of the settings that names the bot token.
-// If it names the variable NOD_TEST_SLACK, nod up runs no worker, because only the test's own workers
+// newSlack makes a slackWorld. The string botToken is the part of the settings that names the bot token. If
+// this part names the variable NOD_TEST_SLACK, nod up runs no worker, because only the test's own workers
 // have that variable.
 func newSlack(t *testing.T, approvers, botToken string) *slackWorld {
 	w := &slackWorld{rig.NewMachine(t), slacktest.New()}
@@ -60,8 +60,8 @@ func (w *slackWorld) questions() (all []slacktest.Message) {
 	return all
 }
 
-// button waits for the n-th message with a button of this label. It returns the message and the button's
-// value.
+// button waits for the n-th message that has a button with the given label. It returns the message and the
+// button's value.
 func (w *slackWorld) button(n int, label string) (ts, value string) {
 	w.T.Helper()
 	require.Eventually(w.T, func() bool {
@@ -100,6 +100,7 @@ func (w *slackWorld) connected() {
 // request is answered elsewhere, the outcome replaces the buttons of its message.
 func TestPairingOnSlack(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPairingATelephone pairs one on Telegram")
 	w := newSlack(t, "", `"bot_token_file": "DIR/bot"`)
 	w.StartNod()
 	w.connected()

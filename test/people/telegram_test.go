@@ -77,7 +77,7 @@ func (p *phone) asks(id string) *waiting {
 	return w
 }
 
-// hears waits until nod ask ends, and returns the decision that it printed.
+// The method hears waits until nod ask ends, and returns the decision that it printed.
 func (p *phone) hears(w *waiting) schemas.Decision {
 	_ = w.Wait() // the error of Wait contains only the exit code
 	var d schemas.Decision
@@ -136,7 +136,7 @@ func (p *phone) press(m telegramtest.Message, label string) {
 	require.Fail(p.T, "no such button", "%s among %v", label, m.Buttons)
 }
 
-// settled waits until the only message about a question shows an outcome and has no buttons.
+// The method settled waits until the only message about a question shows an outcome and has no buttons.
 func (p *phone) settled(id, outcome string) {
 	require.Eventually(p.T, func() bool {
 		n, ended := 0, false
@@ -176,6 +176,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 // A tap that comes while nod is down counts when nod is up again. The question is shown once.
 func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestATapAfterItsWorkerWasKilledArrives is the same for the worker")
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.StartNod()
 	noted := p.shown("tap-away")
@@ -193,6 +194,7 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 // not count: Ann reads in a reply and in the message that the request expired.
 func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestATapOnThePhoneDecides taps in time")
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.StartNod()
 	const timeout = 8 * time.Second
@@ -223,6 +225,7 @@ func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 // the settings return to polling, nod removes its webhook.
 func TestATapThroughAWebhook(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestATapOnThePhoneDecides taps without one")
 	listen := fmt.Sprint("127.0.0.1:", testports.Free(t, 1)[0])
 	p := newPhone(t, fmt.Sprintf(`"token_file": "DIR/token", "webhook": {"listen": %q, "public_url": "https://nod.example.com", "secret_file": "DIR/secret"}`, listen))
 	p.write("secret", "secretsecretsecretsecret\n")
@@ -299,7 +302,7 @@ func TestFreezingFromTheTelephone(t *testing.T) {
 	require.Zero(t, code)
 }
 
-// told waits until a message in Ann's chat contains a text.
+// The method told waits until a message in Ann's chat contains a text.
 func (p *phone) told(text string) {
 	require.Eventually(p.T, func() bool {
 		for _, m := range p.Chat(annOnTG) {
@@ -333,7 +336,8 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("It had already ended (revoked by Ann).")
 }
 
-// change replaces the value 0 of the setting with this name in settings.json.
+// The method change replaces the setting with the given name, whose value is 0 in settings.json, by the given
+// text.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.Dir, "settings.json")
 	was, err := os.ReadFile(path)

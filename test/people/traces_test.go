@@ -48,7 +48,7 @@ func TestTheSpansOfARequestAreOneTreeAlthoughItsEngineIsKilled(t *testing.T) {
 	require.NoError(t, hook.Wait(), errs.String())
 	require.Contains(t, out.String(), `"permissionDecision":"allow"`)
 	root := c.Await("permission request", 1)[0]
-	for name, n := range map[string]int{"answer": 1, "decide": 1, "deliver": 2, "show outcome": 1, "wait for person": 1} { // several processes write these spans, in any order
+	for name, n := range map[string]int{"answer": 1, "decide": 1, "deliver": 2, "show outcome": 1, "wait for person": 1} { // several processes write these spans, so their order is random
 		c.Await(name, n)
 	}
 

@@ -41,7 +41,6 @@ func newHouse(t *testing.T, others, connectors string) *house {
 	return h
 }
 
-// speaker is a process that runs nod voice.
 type speaker struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -49,7 +48,7 @@ type speaker struct {
 
 	mu    sync.Mutex
 	lines []string
-	ended chan struct{} // closed when the process ends its output
+	ended chan struct{} // a Go channel that is closed when the process ends its output
 }
 
 func (h *house) listens(args ...string) *speaker {
@@ -92,8 +91,8 @@ func (s *speaker) hears(part string) {
 	require.Eventually(s.t, func() bool { return s.heard(part) }, time.Minute, rig.Tick, part)
 }
 
-// says speaks a text again and again until the client has said part, because the client ignores words
-// during and shortly after its own speech.
+// The method says speaks a text again and again until the client has said the text part, because the client
+// ignores words during and shortly after its own speech.
 func (s *speaker) says(text, part string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -129,9 +128,10 @@ func TestAnswersByVoice(t *testing.T) {
 	require.Equal(t, schemas.Allowed, p.hears(open).Outcome)
 }
 
-// Speech after a decision on another channel decides nothing.
+// Words that a person speaks after a decision on another channel decide nothing.
 func TestLateSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnswersByVoice answers in time, and connectors/people/voice tests late speech")
 	h, p := withTelephone(t)
 	client := h.listens()
 	open := p.asks("spoken-2")
@@ -149,6 +149,7 @@ func TestLateSpeechDecidesNothing(t *testing.T) {
 // a session sets the deadlines of the session's requests until the client ends.
 func TestTheDeadlineOfVoice(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnswersByVoice answers before it")
 	for name, c := range map[string]struct {
 		others  string
 		timeout string
@@ -186,6 +187,7 @@ func TestTheDeadlineOfVoice(t *testing.T) {
 // own token, and from then on this token identifies the person.
 func TestPairingAVoiceClient(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPairingATelephone pairs one on Telegram")
 	h := newHouse(t, `, {"connector": "terminal", "user_id": "ann"}`, "")
 	h.StartNod()
 	token := filepath.Join(h.Dir, "other-token")
@@ -228,6 +230,7 @@ func TestPairingAVoiceClient(t *testing.T) {
 // HTTP, a client polls for the words to speak and posts transcripts.
 func TestVoiceOverHTTP(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAnswersByVoice answers by the same messages")
 	h := newHouse(t, "", "")
 	h.StartNod()
 	call := func(method, path, body, token string, change func(*http.Request)) (int, string) {

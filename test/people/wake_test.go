@@ -17,7 +17,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// outgoing makes the connector tg, for which the rig has a key, an outgoing channel.
+// outgoing sets up nod with Ann as its approver and with tg as an outgoing channel. The rig has a key for the
+// connector tg.
 func outgoing(people string) func(*rig.Setup) {
 	return func(s *rig.Setup) {
 		s.Settings = `{"approvers": {"people": [{"name": "Ann", "identities": [` + people + `]}]}, "permissions": {"open_prompts": 0, "join_identical": false}}`
@@ -51,8 +52,8 @@ func TestAPersonWhoIsOnlyToldIsNotAsked(t *testing.T) {
 	q.Ends(schemas.Denied)
 }
 
-// hooks is a server that counts webhooks by target, event and request. It does not reply to webhooks
-// of the target dead until the test ends.
+// hooks is a server that counts webhooks by target, event and request. It does not reply to webhooks of the
+// target "dead" until the test ends.
 type hooks struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -102,6 +103,7 @@ func wakeWorker(env *rig.Env, s wake.Settings) *worker {
 // target's time. A target that never replies does not delay the others.
 func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestAPersonWhoIsOnlyToldIsNotAsked wakes people, and connectors/people/wake tests the delays")
 	env := rig.Start(t, outgoing(`{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "dead"},
 		{"connector": "tg", "user_id": "first"}, {"connector": "tg", "user_id": "later"}`))
 	server := newHooks(t)
@@ -127,7 +129,7 @@ func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 	env.Soon("the first target hears the end", func() bool { return server.times("first ended short") == 1 })
 	second.stop()
 	wakeWorker(env, s)
-	last := ask("last") // when this request reaches the second target, the time of the earlier requests has passed
+	last := ask("last") // when this request reaches the second target, the earlier requests would have reached it too
 	env.Soon("the second target is told", func() bool { return server.times("later waiting last") == 1 })
 	env.Soon("the second target is told", func() bool { return server.times("later waiting waits") == 1 })
 	env.Zero(server.times("later waiting short"), "the request ended before")

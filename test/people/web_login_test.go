@@ -66,6 +66,7 @@ func gateway(m *rig.Machine, key string) (url, token string) {
 // link counts once.
 func TestGatewaysShareTheKeyOfLogins(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestLoginPrintsLinksToTheLocalInbox logs in")
 	m := rig.NewMachine(t)
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(base64.RawURLEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))

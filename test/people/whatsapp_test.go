@@ -25,8 +25,8 @@ type whatsApp struct {
 	*whatsapptest.Server
 }
 
-// newWhatsApp makes a whatsApp. The string token is the part of the settings that names the access token.
-// If it names the variable NOD_TEST_WA, nod up runs no worker, because only the test's own workers have
+// newWhatsApp makes a whatsApp. The string token is the part of the settings that names the access token. If
+// this part names the variable NOD_TEST_WA, nod up runs no worker, because only the test's own workers have
 // that variable.
 func newWhatsApp(t *testing.T, approvers, token string) *whatsApp {
 	w := &whatsApp{rig.NewMachine(t), whatsapptest.New()}
@@ -89,6 +89,7 @@ func (w *whatsApp) question(n int) whatsapptest.Message {
 // A person pairs a phone by sending the code of nod pair to nod's number, and may answer from then on.
 func TestPairingAWhatsAppPhone(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestPairingATelephone pairs one on Telegram")
 	w := newWhatsApp(t, "", `"token_file": "DIR/token"`)
 	w.StartNod()
 	require.Eventually(t, func() bool { return w.Verify(whatsapptest.VerifyToken) == nil }, rig.Patience, rig.Tick)
@@ -120,8 +121,8 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 }
 
 // A worker is killed with SIGKILL before or after WhatsApp takes the question. The next worker shows the
-// question again. An answer to any of its messages counts, but only once. A tap after the decision gets
-// the outcome as reply.
+// question again. An answer to any message about the question counts, but only once. A tap after the decision
+// gets the outcome as reply.
 func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 	t.Parallel()
 	rig.OnlyLong(t, "TestNoLiveButtonOutlivesAKilledWorker kills one of Telegram")
@@ -166,6 +167,7 @@ func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 // worker also sends questions, and takes the port when the first worker has ended.
 func TestASecondWorkerOfWhatsAppTakesOverThePort(t *testing.T) {
 	t.Parallel()
+	rig.OnlyLong(t, "TestTwoWorkersShowEachQuestionOnce has two workers")
 	w := newWhatsApp(t, annAnswersOnWA, `"token_env": "NOD_TEST_WA"`)
 	w.StartNod()
 	kill := workerProcess(w.Machine, "whatsapp", "NOD_TEST_WA="+whatsapptest.Token)

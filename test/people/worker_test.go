@@ -15,8 +15,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// workerProcess starts a worker of a channel as a separate process, with this variable in its environment.
-// The returned function kills the process with SIGKILL, and requires that it has printed no secret.
+// workerProcess starts a worker of a channel as a separate process, with the given variable in its
+// environment. The returned function kills the process with SIGKILL, and requires that it has printed no
+// secret.
 func workerProcess(m *rig.Machine, channel, variable string) (kill func()) {
 	c := m.Command("connector", channel)
 	c.Env = append(c.Env, variable)
@@ -52,7 +53,6 @@ func asking(m *rig.Machine, session, id string) (hears func() schemas.Decision) 
 	}
 }
 
-// pairingCode starts nod pair and returns the code that it prints.
 func pairingCode(t *testing.T, pair *exec.Cmd, out *bytes.Buffer) string {
 	pipe, err := pair.StdoutPipe()
 	require.NoError(t, err)

@@ -24,13 +24,13 @@ import (
 // clients meanwhile.
 type chain struct {
 	t      *testing.T
-	mode   string // the value of the flag --sync
+	mode   string // the value of nod's flag --sync
 	random *rand.Rand
 	told   *told
 	cuts   int
-	large  bool // some requests of the load are large
+	large  bool // true if some requests of the load are large
 
-	work string // the directory of the disk's files
+	work string // the directory that has the disk's files
 	disk *disk
 	up   *exec.Cmd
 }
@@ -46,7 +46,6 @@ func newChain(t *testing.T, mode string, part uint64) *chain {
 	return c
 }
 
-// empty starts nod on an empty disk.
 func (c *chain) empty() {
 	c.told, c.work = newTold(), c.t.TempDir()
 	c.boot()
@@ -70,7 +69,7 @@ func (c *chain) fill() {
 	require.Len(c.t, c.told.snapshot().Receipts, nearlyABlock)
 }
 
-// boot starts nod on a disk with the files in the directory work.
+// The method boot starts nod on a disk with the files in the directory work.
 func (c *chain) boot() {
 	c.disk = newDisk(c.t, c.work, c.random)
 	if c.mode == "group" {
@@ -79,7 +78,8 @@ func (c *chain) boot() {
 	c.up = startNod(c.t, c.disk.mount, "--sync", c.mode)
 }
 
-// load uses nod for up to two seconds. It records in w everything that nod tells its clients.
+// The method load uses nod for up to two seconds. It adds to the parameter w everything that nod tells its
+// clients.
 func (c *chain) load(w *told) { c.run(w, func() {}) }
 
 // loadAndCut uses nod and cuts the power meanwhile.
@@ -108,14 +108,15 @@ func (c *chain) restore(keep float64) {
 	c.work = after
 }
 
-// restart starts nod on the files that survived the power cut, without a disk that can lose its power. It
-// returns their directory.
+// The method restart starts nod on the files that survived the power cut, without a disk that can lose its
+// power. It returns their directory.
 func (c *chain) restart() (dir string) {
 	c.up = startNod(c.t, c.work)
 	return c.work
 }
 
-// next stops the nod that restart has started. It then starts nod on a disk, for the next cut.
+// The method next stops the nod that the method restart has started. It then starts nod on a disk, for the
+// next cut.
 func (c *chain) next() {
 	kill(c.up)
 	if c.cuts++; c.cuts%chainLength == 0 {
@@ -138,8 +139,8 @@ func (c *chain) newestBlock(dir string) (newest int) {
 	return newest
 }
 
-// run lets eight clients use nod for up to two seconds. It calls the function end before the clients
-// stop.
+// The method run lets eight clients use nod for up to two seconds. It calls the function end before the
+// clients stop.
 func (c *chain) run(w *told, end func()) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 500*time.Millisecond+time.Duration(c.random.IntN(1500))*time.Millisecond)

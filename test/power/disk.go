@@ -34,18 +34,18 @@ type disk struct {
 	server      *fuse.Server
 
 	mu     sync.Mutex
-	off    bool // the power is off, and every sync fails
+	off    bool // true if the power is off; every sync then fails
 	failed faults
 	data   map[uint64][]byte            // the synced data of each file, by inode
 	names  map[string]map[string]uint64 // the synced names in each directory, by the directory's path in work
-	direct map[uint64]bool              // the inodes of files that were opened with O_SYNC
-	held   chan struct{}                // syncs wait until this channel is closed; nil means that they do not wait
+	direct map[uint64]bool              // the inodes of the files that were opened with O_SYNC
+	held   chan struct{}                // syncs wait until this Go channel is closed; if it is nil, they do not wait
 	// strict lists the directories in which a sync of a block file does not make the file's names
 	// durable. Only a sync of the directory does.
 	strict []string
 
-	rand   *rand.Rand // chooses randomly which data survives a power cut
-	grave  string     // the directory for hard links to removed files
+	rand   *rand.Rand // the source of chance that chooses which data survives a power cut
+	grave  string     // the directory that has a hard link to each removed file
 	buried int
 }
 
@@ -115,7 +115,7 @@ func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, at int64
 	return h.(fs.FileWriter).Write(ctx, data, at)
 }
 
-// OpendirHandle returns a handle whose sync is the disk's own.
+// OpendirHandle returns a handle of a directory. A sync of this handle is a sync of the simulated disk.
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
 	if errno != 0 {
@@ -192,7 +192,7 @@ func (d *disk) bury(path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.buried++
-	_ = os.Link(path, filepath.Join(d.grave, strconv.Itoa(d.buried))) // Link fails if there is no such file
+	_ = os.Link(path, filepath.Join(d.grave, strconv.Itoa(d.buried))) // Link fails if the removed file does not exist
 }
 
 func inodeOf(path string) uint64 {
@@ -228,7 +228,7 @@ func (d *disk) keepName(dir, name string, inode uint64) {
 
 // keepDir makes the names in a directory durable.
 func (d *disk) keepDir(path string) {
-	entries, _ := os.ReadDir(path) // a directory that has been removed has no names
+	entries, _ := os.ReadDir(path) // if the directory has been removed, it has no names
 	d.names[path] = map[string]uint64{}
 	for _, e := range entries {
 		inode := inodeOf(filepath.Join(path, e.Name()))
@@ -239,14 +239,14 @@ func (d *disk) keepDir(path string) {
 	}
 }
 
-// cut cuts the power. All later syncs fail.
+// The method cut cuts the power. All later syncs fail.
 func (d *disk) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.off = true
 }
 
-// fail makes all later writes and syncs fail with these errors.
+// The method fail makes all later writes and syncs fail with the given errors.
 func (d *disk) fail(f faults) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,7 +259,7 @@ func (d *disk) faultsNow() faults {
 	return d.failed
 }
 
-// hold makes all syncs wait until the returned function is called. The syncs then fail.
+// The method hold makes all syncs wait until the returned function is called. The syncs then fail.
 func (d *disk) hold() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -292,7 +292,7 @@ func (d *disk) unmount() {
 	}
 }
 
-// clean reports whether all data in the disk's block files is synced.
+// The method clean reports whether all data in the disk's block files is synced.
 func (d *disk) clean() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -309,8 +309,8 @@ func (d *disk) clean() bool {
 	return dirty == nil
 }
 
-// restore writes what survives the power cut to a directory. A name or page that was not synced survives
-// with the probability keep.
+// restore writes to a directory what survives the power cut. A name or page that was not synced survives with
+// the probability in the parameter keep.
 func (d *disk) restore(to string, keep float64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -334,7 +334,7 @@ func (d *disk) restoreDir(dir, to string, keep float64, kept map[uint64][]byte) 
 		return err
 	}
 	names := map[string]uint64{}
-	for _, name := range slices.Sorted(maps.Keys(d.names[dir])) { // sorted, because the order decides which random number each name gets
+	for _, name := range slices.Sorted(maps.Keys(d.names[dir])) { // the names are sorted, because their order decides which random number each of them gets
 		inode := d.names[dir][name]
 		if now := inodeOf(filepath.Join(dir, name)); now != inode && d.rand.Float64() < keep {
 			continue // the removal or the replacement of the name has survived
@@ -372,7 +372,7 @@ func isDir(path string) bool {
 	return err == nil && s.IsDir()
 }
 
-// mix returns the synced data with some pages of newer data. The last page may be torn.
+// The method mix returns the synced data with some pages of newer data. The last page may be torn.
 func (d *disk) mix(synced, now []byte, keep float64) []byte {
 	if keep == 0 || bytes.Equal(synced, now) {
 		return synced

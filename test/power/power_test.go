@@ -262,7 +262,6 @@ func lastWords(t *testing.T, p *exec.Cmd) string {
 	return p.Stderr.(*bytes.Buffer).String()
 }
 
-// kill kills a process that has not ended, and waits for its end.
 func kill(p *exec.Cmd) {
 	_ = p.Process.Kill()
 	_ = p.Wait()

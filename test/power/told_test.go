@@ -21,11 +21,11 @@ import (
 // facts are those states that nod has told its clients and that no later change has replaced. While a
 // change is in progress, either the old or the new state may be true, so the facts contain neither.
 type facts struct {
-	Receipts  map[string]schemas.Receipt // the receipts, by the request's key
-	Decisions map[string]string          // the ids of people's decisions, by the request's key
+	Receipts  map[string]schemas.Receipt // the receipts, by the key of the request
+	Decisions map[string]string          // the ids of people's decisions, by the key of the request
 	Logged    map[string]bool            // the ids of the decisions in the log
-	Granted   map[string]bool            // whether each grant is in force, by its id
-	Frozen    map[string]bool            // whether each session is frozen, by its id
+	Granted   map[string]bool            // for each grant, by its id, whether it is in force
+	Frozen    map[string]bool            // for each session, by its id, whether it is frozen
 	Denied    map[string]bool            // the keys of the requests that a freeze has ended
 	Settings  map[string]uint64          // the revision of the settings, under the key settingsKey
 }
@@ -52,14 +52,14 @@ type told struct {
 
 func newTold() *told { return &told{facts: noFacts()} }
 
-// end makes told ignore all later facts.
+// The method end makes the receiver ignore all later facts.
 func (w *told) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
 }
 
-// tell adds a fact to one of the maps of w.
+// The function tell adds a fact to one of the maps of w, unless the method end was called.
 func tell[V any](w *told, m func(*facts) map[string]V, key string, v V) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +68,7 @@ func tell[V any](w *told, m func(*facts) map[string]V, key string, v V) {
 	}
 }
 
-// change makes a change to nod. If the change fails, its fact stays unknown.
+// The function change makes a change to nod. If the change fails, its fact stays unknown.
 func change[V any](w *told, m func(*facts) map[string]V, key string, v V, f func() error) {
 	w.mu.Lock()
 	if !w.ended {
@@ -88,7 +88,8 @@ func frozen(f *facts) map[string]bool              { return f.Frozen }
 func denied(f *facts) map[string]bool              { return f.Denied }
 func settings(f *facts) map[string]uint64          { return f.Settings }
 
-// snapshot returns the present facts. After end, it makes told accept new facts again.
+// snapshot returns the present facts. If the method end was called, snapshot makes the receiver accept new
+// facts again.
 func (w *told) snapshot() facts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +106,7 @@ const patience = 30 * time.Second
 // lost compares the facts with the state of the nod in the directory dir. It describes each difference.
 func (f facts) lost(t *testing.T, dir string) (lost []string) { return f.lostAfter(t, dir, patience) }
 
-// lostAfter is lost for a nod that has the given time to write its log.
+// lostAfter is like the method lost, for a nod that has the given time to write its log.
 func (f facts) lostAfter(t *testing.T, dir string, patience time.Duration) (lost []string) {
 	t.Helper()
 	conn, desk := join(t, dir, roles.ID{Role: roles.OwnerStore}), join(t, dir, roles.ConnectorID("terminal"))
@@ -119,7 +120,7 @@ func (f facts) lostAfter(t *testing.T, dir string, patience time.Duration) (lost
 		if len(missing) == 0 || len(lost) > 0 || time.Now().After(deadline) {
 			return append(lost, missing...)
 		}
-		<-time.After(100 * time.Millisecond) // meanwhile the outbox writes the missing entries
+		<-time.After(100 * time.Millisecond) // during this time, the outbox writes the missing entries
 	}
 }
 
@@ -209,10 +210,10 @@ type client struct {
 	desk    *connector.Desk
 	owner   *connector.Owner
 	person  schemas.From
-	large   bool // the client's requests are so large that they fill block files within seconds
+	large   bool // true if the client's requests are so large that they fill block files within seconds
 }
 
-// work makes every kind of change that nod confirms, again and again until ctx ends.
+// The method work makes every kind of change that nod confirms, again and again until ctx ends.
 func (c *client) work(ctx context.Context, round string) {
 	for i := 0; ctx.Err() == nil; i++ {
 		id := fmt.Sprintf("%s-%d", round, i)
@@ -299,7 +300,7 @@ func (c *client) freezeAndThaw(ctx context.Context, id string) {
 	if err == nil && !state.Unfinished {
 		tell(c.told, denied, key, true)
 	}
-	if strings.HasSuffix(id, "0") { // these sessions stay frozen, for the checks after the power cut
+	if strings.HasSuffix(id, "0") { // the session stays frozen, so that the checks after the power cut find a freeze
 		return
 	}
 	change(c.told, frozen, session, false, func() error {
@@ -320,7 +321,7 @@ func (c *client) changeSettings(ctx context.Context) {
 	}
 }
 
-// settingsWith returns settings with the approver user. Their rules allow Lookup and one more tool.
+// settingsWith returns settings with the given user as approver. Their rules allow Lookup and one more tool.
 func settingsWith(user, tool string) []byte {
 	return fmt.Appendf(nil, `{"permissions":{"allow":["Lookup",%q],"join_identical":false,"remember_denials_seconds":0},
 		"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":%q}]}]}}`, tool, user)

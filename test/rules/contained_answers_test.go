@@ -21,7 +21,7 @@ func joined() string {
 	return strings.Replace(containedSettings(""), `"permissions":{`, `"permissions":{"join_identical":true,`, 1)
 }
 
-// startJoined starts nod with the settings of joined, and an agent.
+// startJoined starts an agent, and nod with the settings that the function joined returns.
 func startJoined(t *testing.T) (*rig.Env, *rig.Agent) {
 	t.Helper()
 	env := rig.Start(t)
@@ -106,7 +106,7 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 			t.Parallel()
 			env, ada := startJoined(t)
 			requests, asked := npmCI(ada, "S", 2)
-			env.StopOutbox() // nod stores the decision, but does nothing else
+			env.StopOutbox() // nod now stores the decision, but does nothing else
 			a := env.Ann().AnswerTo(asked[0], "allow_once")
 			a.Waiters, a.Scope = 2, scope
 			_, err := env.Ann().Answer(env.Ctx, a)
@@ -253,7 +253,7 @@ func TestApprovalsForTwoContainersAreNotAddedUp(t *testing.T) {
 			env.Apply(joined())
 			ada := env.Agent("ada")
 			first, second := ada.Detaches(line("S", "c0", "npm ci")), line("S", "c1", "npm ci")
-			second.NodPath = "/opt/nod" // another nod path keeps the call from joining the first question
+			second.NodPath = "/opt/nod" // the host runs nod from another path, so the call cannot join the first question
 			other := ada.Detaches(second)
 			changeApproval(env, env.Ann().Allows(first), change)
 			d := env.Ann().Allows(other)

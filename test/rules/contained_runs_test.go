@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// containedSettings returns rig.Everybody's settings with the preset contained and a deny rule.
+// containedSettings returns rig.Everybody's settings with the preset "contained" and a deny rule.
 func containedSettings(deny string) string {
 	return strings.Replace(rig.Rules("", deny), `"permissions":{`, `"permissions":{"preset":"contained",`, 1)
 }
@@ -31,7 +31,7 @@ func runsAs(env *rig.Env, d schemas.Decision) string {
 	return in.Command
 }
 
-// starts asks nod whether a contained command may start, as nod exec does.
+// The function starts asks nod whether a contained command may start, as nod exec does.
 func starts(a *rig.Agent, r schemas.Request, words ...string) (schemas.Running, error) {
 	var out schemas.Running
 	err := a.Conn.CallInto(a.Ctx, schemas.RunSubject(a.Name, r.SessionID, r.PendingID), schemas.Run{

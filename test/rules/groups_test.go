@@ -15,8 +15,8 @@ func ofSecurity(condition string, members ...string) string {
 	return `{"permissions": {"confirm": [{"risk": "low", "people": ["security"]` + condition + `}]}, ` + strings.TrimSuffix(people, "}") + `, ` + groups + `}`
 }
 
-// Only a member of the group can allow the call, but other people can deny it. The settings at the time of
-// the answer name the members.
+// Only a member of the group can allow the call, but other people can deny it. Whether a person is a member
+// depends on the settings at the time of the answer.
 func TestOnlyPeopleOfAGroupAllow(t *testing.T) {
 	t.Parallel()
 	env := voting(t, ofSecurity("", "Ann", "Bob"))

@@ -174,5 +174,5 @@ func TestALeaveKeepsToTheApproversRights(t *testing.T) {
 	env.Apply(people("", `]}`))
 	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("S", "", "npm test")).Outcome)
 	env.NoError(ask(schemas.RiskLow))
-	ada.Asks(rig.Shell("S", "", "npm run lint")).Drop() // the new leave, which replaces the old one, covers a lower risk
+	ada.Asks(rig.Shell("S", "", "npm run lint")).Drop() // the new leave has replaced the old one, and covers only a lower risk
 }

@@ -24,16 +24,17 @@ func byLogin(more, ann string) string {
 
 const annsLogin = `, {"connector": "web", "user_id": "` + issuer + `|s-ann"}`
 
-// annsMail is an identity by a claim that Ann can change, so a member by login could be Ann herself.
+// annsMail names Ann by her e-mail address at the issuer, which she can change. A group member who logs in at
+// the issuer could therefore be Ann.
 const annsMail = `, {"connector": "web", "user_id": "` + issuer + `|email=ann@example.com"}`
 
-// loggedIn returns a function by which a person of the issuer allows a question. The duration ago is the time
-// since the issuer checked the person and these groups.
+// loggedIn returns a function by which a person of the issuer allows a question. The duration ago says how
+// long before the answer the issuer checked the person and these groups.
 func loggedIn(env *rig.Env, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
 	return shownAs(env, "Cleo", subject, ago, groups...)
 }
 
-// shownAs is like loggedIn, for a person with this display name.
+// shownAs is like loggedIn, for a person with the given display name.
 func shownAs(env *rig.Env, name, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
 	p := env.Person("web", issuer+"|"+subject)
 	return func(q *rig.Question) error {
@@ -117,7 +118,7 @@ func TestMembersByLoginCountApart(t *testing.T) {
 
 	env.Apply(byLogin(`, "confirm": [{"risk": "high", "people": ["security"]}, {"risk": "low", "not_requester": true}]`, annsLogin))
 	q = env.Agent("ada").Asks(rig.Deploy("S", "2"))
-	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeForbidden) // nod does not know whose agent asks
+	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeForbidden) // nod does not know which person's agent asks
 }
 
 // On a channel other than the web, an identity at the issuer is an ordinary user id. No other channel gives
@@ -166,7 +167,8 @@ func TestSettingsOfLogins(t *testing.T) {
 	}
 }
 
-// What the issuer said about a person is logged before the person's leave counts, as before an answer.
+// Before a person's leave counts, nod logs what the issuer said about the person. It does the same before an
+// answer counts.
 func TestALeaveOfALoggedInPersonIsLogged(t *testing.T) {
 	t.Parallel()
 	env := voting(t, byLogin("", annsLogin))

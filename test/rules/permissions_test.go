@@ -22,7 +22,7 @@ func file(tool, session, path string) schemas.Request {
 	return r
 }
 
-// manages sets a session's permissions, which makes it a managed session.
+// The function manages sets a session's permissions, which makes it a managed session.
 func manages(e *rig.Env, session string, set schemas.PermissionsChange) {
 	e.T.Helper()
 	_, err := e.Owner().ChangeSession(e.Ctx, schemas.SessionChange{SessionID: session, Permissions: &set})
@@ -64,7 +64,7 @@ func TestAManagedSessionAsksForMoreThanItsPermissions(t *testing.T) {
 		r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":%q}`, line, dir+"/in")
 		return r
 	}
-	env.NoError(os.Mkdir(dir+"/in/.git", 0o755)) // git may read only in a repository
+	env.NoError(os.Mkdir(dir+"/in/.git", 0o755)) // the permission to use git for reading holds only in a repository
 	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && ls", "git status", "grep -n foo " + dir + "/in/x", "cat sub/*.md"} {
 		env.Equal(schemas.Allowed, ada.Gets(command(line)).Outcome, line)
 	}
@@ -169,7 +169,7 @@ func TestPermissionRequestsAreCheckedInOrder(t *testing.T) {
 	r.ActionDetails = []byte(`{"agent_id":"other"}`)
 	env.Contains(ada.Refused(r, schemas.CodeForbidden).Message, "Background agents cannot")
 	env.Apply(`{"approvers":{"people":[]}}`)
-	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // without an approver, nod refuses the request before it reads the malformed permission
+	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // if there is no approver, nod refuses the request before it reads the malformed permission
 }
 
 func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {

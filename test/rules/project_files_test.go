@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// writeRules writes a project's own settings. Each value of at gives the file another modification time, so
-// that the write looks like a change.
+// writeRules writes a project's own settings. Each value of the parameter at gives the file another
+// modification time, so that the write looks like a change.
 func writeRules(t *testing.T, project, settings string, at int) {
 	t.Helper()
 	file := filepath.Join(project, ".nod", "settings.json")

@@ -15,13 +15,13 @@ func TestEveryEngineFollowsTheSettings(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada := env.Agent("ada")
 	pending := ada.Asks(rig.Deploy("S", "1"))
-	revision := env.Apply(rig.Rules("Deploy", "Lookup")) // Apply waits until every engine reports this revision
+	revision := env.Apply(rig.Rules("Deploy", "Lookup")) // Apply waits until every engine reports the revision
 	for _, n := range env.Engines {
 		r, err := n.SettingsRevision(env.Ctx)
 		env.NoError(err)
 		env.Equal(revision, r)
 	}
-	for range 20 { // enough requests for each engine to handle some of them
+	for range 20 { // so many requests that each engine handles some of them
 		for tool, outcome := range map[string]schemas.Outcome{"Deploy": schemas.Allowed, "Lookup": schemas.Denied} {
 			d := ada.Gets(rig.Call(tool, "S", bus.NewID()))
 			env.Equal(outcome, d.Outcome)
@@ -36,7 +36,7 @@ func TestEveryEngineFollowsTheSettings(t *testing.T) {
 	env.Equal([]string{"Deploy"}, state.Settings.Permissions.Allow)
 	env.Equal(revision, env.Apply(rig.Rules("Deploy", "Lookup")), "applying the same settings again changes nothing")
 
-	env.Engines[0].Halt() // an engine that starts later also uses the settings
+	env.Engines[0].Halt() // an engine that starts later must use the settings too
 	late, err := env.Engine(engine.Options{}).SettingsRevision(env.Ctx)
 	env.NoError(err)
 	env.Equal(revision, late)

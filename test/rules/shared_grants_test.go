@@ -10,7 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// shares shares permissions of the session from with the session to of the same agent.
+// The function shares gives the permissions of one session to another session of the same agent. The
+// parameter from is the id of the first session, and the parameter to is the id of the other.
 func shares(a *rig.Agent, from, to string, tags ...string) (schemas.StandingAnswer, error) {
 	var g schemas.Grants
 	err := a.Conn.CallInto(a.Ctx, schemas.GrantSubject(a.Name), schemas.Share{Type: schemas.TypeShare, SessionID: from, AgentID: to, Permissions: tags, Reason: "r"}, &g)
@@ -33,7 +34,7 @@ func marksRevoked(e *rig.Env, session, grant string) {
 	e.NoError(err)
 }
 
-// ended reports, by session, whether the session's grant is revoked.
+// The function ended reports, by session, whether the session's grant is revoked.
 func ended(e *rig.Env) map[string]bool {
 	e.T.Helper()
 	grants, err := e.Owner().Grants(e.Ctx, "")

@@ -30,7 +30,7 @@ func voting(t *testing.T, settings string) *rig.Env {
 	return rig.Start(t, func(s *rig.Setup) { s.Settings, s.Engines = settings, 2 })
 }
 
-// votes sends an allow, requires that nod stores it as a vote, and returns nod's message.
+// The function votes sends an allow, requires that nod stores it as a vote, and returns nod's message.
 func votes(p *rig.Person, q *rig.Question) string {
 	p.T.Helper()
 	_, err := p.Says(q, "allow_once")

@@ -73,7 +73,7 @@ func CodeFindings(lang Language, text string) (all []Finding) {
 	eachName(text, func(from, to int) {
 		h, ok := harmOfName(words, text, from, to)
 		if !ok && lang == ProgramCode {
-			h, ok = harmOfNameUse(text, from, to)
+			h, ok = harmOfUsedName(text, from, to)
 		}
 		if ok {
 			found[h] = true
@@ -115,8 +115,8 @@ func harmOfName(words map[string]Harm, text string, from, to int) (h Harm, ok bo
 	return Harm{}, false
 }
 
-// harmOfNameUse returns the harm of a name whose use decides what it does.
-func harmOfNameUse(text string, from, to int) (h Harm, ok bool) {
+// harmOfUsedName returns the harm of a name whose use decides what it does.
+func harmOfUsedName(text string, from, to int) (h Harm, ok bool) {
 	switch text[from:to] {
 	case "eval", "exec", "compile", "Function": // not as part of a longer name, such as re.compile
 		return codeBuilds, isCalled(text, to) && (from == 0 || text[from-1] != '.')

@@ -87,13 +87,12 @@ func runsPackage(name string, args []string) string {
 			return orUnknown(host)
 		}
 	case name == "deno" && len(args) > 1 && (args[0] == "run" || args[0] == "install" || args[0] == "x"):
-		for _, a := range operands(args[1:], "config", "import-map", "lock", "c") {
-			switch {
-			case strings.HasPrefix(a, "npm:"):
-				return npmRegistry
-			case strings.HasPrefix(a, "jsr:"):
-				return "jsr.io"
-			}
+		switch a := append(operands(args[1:], "config", "import-map", "lock", "c"), "")[0]; {
+		case strings.HasPrefix(a, "npm:"):
+			return npmRegistry
+		case strings.HasPrefix(a, "jsr:"):
+			return "jsr.io"
+		default:
 			return placeOfPackage(a, false)
 		}
 	}

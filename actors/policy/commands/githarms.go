@@ -89,10 +89,10 @@ func pathsOfGit(args []string) []string {
 
 // The harms of find. Which files it deletes depends on the tests before the action.
 var (
-	deletesFound     = Harm{schemas.RiskHigh, "deletes files"}
-	deletesAllHere   = Harm{schemas.RiskHigh, "deletes every file here"}
-	deletesAllBelow  = Harm{schemas.RiskHigh, "deletes every file below"}
-	selectingNothing = strings.Fields("-type -xtype -maxdepth -mindepth -depth -d -xdev -mount -print -print0 -ls -follow -noleaf -ignore_readdir_race -warn -nowarn -true -daystart -regextype -L -H -P -f -d ( ) -a -and , ! -not")
+	deletesFound    = Harm{schemas.RiskHigh, "deletes files"}
+	deletesAllHere  = Harm{schemas.RiskHigh, "deletes every file here"}
+	deletesAllBelow = Harm{schemas.RiskHigh, "deletes every file below"}
+	narrowsNothing  = strings.Fields("-type -xtype -maxdepth -mindepth -depth -d -xdev -mount -print -print0 -ls -follow -noleaf -ignore_readdir_race -warn -nowarn -true -daystart -regextype -L -H -P -f -d ( ) -a -and , ! -not")
 )
 
 // harmOfFind returns the harm of a find command that deletes files. For any other find command, ok is false.
@@ -109,7 +109,7 @@ func harmOfFind(args []string) (h Harm, ok bool) {
 			}
 			return deletesAllBelow, true
 		case strings.HasPrefix(a, "-") || a == "(" || a == "!":
-			selects = selects || !slices.Contains(selectingNothing, a)
+			selects = selects || !slices.Contains(narrowsNothing, a)
 		case i == 0 || !strings.HasPrefix(args[i-1], "-") && len(starts) == i:
 			starts = append(starts, a)
 		}

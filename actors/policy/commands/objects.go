@@ -211,9 +211,9 @@ var (
 	systemInstallers = []string{"apt", "apt-get", "brew", "dnf", "yum", "pacman", "apk", "snap"}
 )
 
-// OutsideOf describes a place outside the project that a command changes although no word names its
-// path, such as "your crontab". If there is no such place, OutsideOf returns "".
-func OutsideOf(argv []string) string {
+// OutsideOf describes a place outside the project that a command with these harms changes although no word
+// names its path, such as "your crontab". If there is no such place, OutsideOf returns "".
+func OutsideOf(argv []string, harms []Harm) string {
 	name, args := ProgramName(argv[0]), argv[1:]
 	first := name
 	if len(args) > 0 {
@@ -228,7 +228,7 @@ func OutsideOf(argv []string) string {
 		return "the machine's software"
 	case slices.Contains(homeInstallers, name), slices.Contains(homeInstallers, first):
 		return "your own programs"
-	case slices.ContainsFunc(Harms(argv), func(h Harm) bool { return h == installs }) && slices.ContainsFunc(args, func(a string) bool { return slices.Contains(outsideWords, a) }):
+	case slices.Contains(harms, installs) && slices.ContainsFunc(args, func(a string) bool { return slices.Contains(outsideWords, a) }):
 		return "packages for all projects"
 	case first == "git config" && slices.ContainsFunc(args, func(a string) bool { return a == "--global" || a == "--system" }):
 		return "git's settings for all projects"
@@ -276,8 +276,8 @@ func GeneralRank(why string) int {
 // IsScript reports whether the harm is a script that the command runs.
 func (h Harm) IsScript() bool { return h == runsScript }
 
-// Downloads reports whether a command uses the network and may thus fetch code.
-func Downloads(argv []string) bool { return slices.Contains(Harms(argv), usesNetwork) }
+// Downloads reports whether a command with these harms uses the network and may thus fetch code.
+func Downloads(harms []Harm) bool { return slices.Contains(harms, usesNetwork) }
 
 // Input tells from where, besides its words, a command may get code.
 type Input struct {
@@ -289,12 +289,12 @@ type Input struct {
 // DownloadedScript describes code that a line downloads and runs at once.
 const DownloadedScript = "the downloaded script"
 
-// Unseen describes code that the command runs and that its words do not contain, such as "the script
+// Unseen describes code that a command with these harms runs and that its words do not contain, such as "the script
 // deploy.sh". If there is no such code, Unseen returns "". The code of the project's own build or
 // tests does not count.
-func Unseen(argv []string, in Input) string {
+func Unseen(argv []string, harms []Harm, in Input) string {
 	name := ProgramName(argv[0])
-	known, harms := Entry(name), Harms(argv)
+	known := Entry(name)
 	all := slices.DeleteFunc(operands(argv[1:], "m"), func(a string) bool { return a == "-" })
 	inline := known.inline != "" && slices.Contains(argv[1:], known.inline) || known.Interprets && slices.Contains(harms, runsInlineCode)
 	switch {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Reaches reports whether a command exchanges data with another machine.
-func Reaches(argv []string) bool {
-	return slices.ContainsFunc(Harms(argv), func(h Harm) bool {
+// Reaches reports whether a command with these harms exchanges data with another machine.
+func Reaches(harms []Harm) bool {
+	return slices.ContainsFunc(harms, func(h Harm) bool {
 		return h.OnlyTransfers() || h == runsRemotely || h == changesSystems || h == deletesElsewhere || h == publishes
 	})
 }

@@ -49,7 +49,7 @@ var bareURL = lazyregexp.New(`^(?:[^-\s/@{}"'=][^\s/@{}"']*@[\w.-]+|[\w-]+(?:\.[
 // gitConnects reports whether a git command connects to another repository or stores the address of one.
 func gitConnects(argv []string) bool {
 	plain := withoutGlobals(argv)
-	return Reaches(argv) || len(plain) > 1 && slices.Contains([]string{"clone", "remote", "submodule", "fetch", "archive", "config"}, plain[1])
+	return Reaches(Harms(argv)) || len(plain) > 1 && slices.Contains([]string{"clone", "remote", "submodule", "fetch", "archive", "config"}, plain[1])
 }
 
 // SendsSecretURL returns the reason if a command sends a secret in a URL, or "".

@@ -17,8 +17,8 @@ func IsGlob(s string) bool {
 }
 
 // Overlap reports whether a name may match both shell, a pattern in a command, and listed, a
-// pattern in a list or a rule. In doubt it returns true. It reads brackets as *, and a letter
-// beyond ASCII in shell as *. It returns true for a shell with more than four *. If dots is false,
+// pattern in a list or a rule. In doubt it returns true. It reads brackets as *, unless they are
+// certain to mean one character, and a letter beyond ASCII in shell as *. It returns true for a shell with more than four *. If dots is false,
 // a leading wildcard in shell does not match a dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
@@ -48,9 +48,15 @@ func unbracketed(s string) string {
 	if open < 0 {
 		return s
 	}
-	end := strings.LastIndexByte(s, ']')
-	return s[:open] + "*" + s[max(end, open)+1:]
+	end := max(strings.LastIndexByte(s, ']'), open)
+	before, inside, after := s[:open], s[min(open+1, end):end], s[end+1:]
+	if inside != "" && strings.Trim(inside, wordBytes+",") == "" && strings.Trim(before+after, wordBytes+".-*?") == "" {
+		return before + "?" + after // such as the extras of a Python package, .[dev,test]
+	}
+	return before + "*" + after
 }
+
+const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 // anyText replaces each run of stars and letters beyond ASCII by one star.
 func anyText(s string) string {

@@ -14,7 +14,7 @@ import (
 func (f *Facts) downloadHarms() (all []commands.Harm) {
 	places, files := map[int]string{}, map[string]string{}
 	for i, argv := range f.Commands {
-		if !isOperandDot(argv) && commands.Downloads(argv) {
+		if !isOperandDot(argv) && commands.Downloads(f.harmsOf(i)) {
 			places[i] = f.destination(i)
 			for _, file := range commands.DownloadedFiles(argv) {
 				files[path.Clean(file)] = places[i]

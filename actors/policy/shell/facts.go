@@ -51,6 +51,7 @@ type Facts struct {
 	ranInput   bool               // a shell of the line reads command lines that the line holds
 	tooMany    bool               // the line has more commands than Commands
 	cut        bool               // the line is so long that Facts has only its beginning
+	harms      [][]commands.Harm  // by index in Commands; only those that were needed
 	faults     [][]weburl.Fault   // by index in Commands: what speaks against its URLs; nil until they are needed
 }
 

@@ -87,7 +87,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 		for _, fault := range f.urlFaults(i) {
 			add(commands.Harm{Risk: fault.Risk, Why: fault.Why})
 		}
-		for _, h := range commands.Harms(argv) {
+		for _, h := range f.harmsOf(i) {
 			switch {
 			case sent.by[i] && h.OnlyTransfers():
 				on.actsOn(i, []string{f.destination(i)})
@@ -151,7 +151,10 @@ func (f *Facts) Risk(line *Line) Assessment {
 
 // unseen describes the code that the line runs but does not contain.
 func (f *Facts) unseen() (all []string) {
-	downloads := slices.ContainsFunc(f.Commands, commands.Downloads)
+	downloads := false
+	for i := range f.Commands {
+		downloads = downloads || commands.Downloads(f.harmsOf(i))
+	}
 	for i, argv := range f.Commands {
 		if isOperandDot(argv) {
 			continue
@@ -169,7 +172,15 @@ func (f *Facts) unseen() (all []string) {
 
 func (f *Facts) unseenOf(i int, downloads bool) string {
 	argv := f.Commands[i]
-	return commands.Unseen(argv, commands.Input{
+	return commands.Unseen(argv, f.harmsOf(i), commands.Input{
 		Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
 	})
+}
+
+// harmsOf returns the harms of a command of the line.
+func (f *Facts) harmsOf(i int) []commands.Harm {
+	for len(f.harms) < len(f.Commands) {
+		f.harms = append(f.harms, commands.Harms(f.Commands[len(f.harms)]))
+	}
+	return f.harms[i]
 }

@@ -23,7 +23,7 @@ var plainPlace = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,59}$`)
 func (f *Facts) sentSecrets() (sent sentSecrets) {
 	sent.by = map[int]bool{}
 	for i, argv := range f.Commands {
-		if isOperandDot(argv) || !commands.Reaches(argv) {
+		if isOperandDot(argv) || !commands.Reaches(f.harmsOf(i)) {
 			continue
 		}
 		verb, name := "sends", ""

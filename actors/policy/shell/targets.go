@@ -94,7 +94,7 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 		places = append(places, commands.Unknown)
 	}
 	t.actsOn(i, places)
-	if where := commands.OutsideOf(argv); where != "" {
+	if where := commands.OutsideOf(argv, t.facts.harmsOf(i)); where != "" {
 		t.add(schemas.Target{Does: h.Why, Name: where, Place: schemas.PlaceOutside})
 		t.place(schemas.Target{Does: schemas.ActsOn, Name: where, Place: schemas.PlaceOutside})
 	}

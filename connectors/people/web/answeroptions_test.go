@@ -159,6 +159,7 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 // resembles this condition does not add the field.
 func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheCodeWordIsAskedForAndNeededToAllow needs the word")
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 1024, 768)
 	for n, c := range []struct {
@@ -182,6 +183,7 @@ func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
 
 // If a request expires while its dialog is open, the outcome replaces the buttons.
 func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
+	onlyLong(t, "TestADecisionMadeElsewhereReplacesTheButtons ends the same dialog")
 	t.Parallel() // the test mostly waits for a deadline, so it runs beside other tests
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
@@ -202,6 +204,7 @@ func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
 // An answer sets how long a permission is granted.
 func TestAPermissionIsGrantedForAWhile(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestAllowFromNowOnShowsTheExactRule gives a lasting answer")
 	r := start(t)
 	request := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,

@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait for pages and deadlines, so many can run at a time
 	debug.SetGCPercent(400)            // a nod in a test has little memory, and would collect garbage often
 	flag.Parse()
+	if testing.Short() { // .ci/run gives -short with the race detector, which multiplies CPU time
+		_ = flag.Set("test.parallel", "4")
+	}
 	code := m.Run()
 	for _, b := range []*browser{headless, whole} {
 		if b.close != nil {

@@ -77,6 +77,7 @@ func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 // If the settings contain a code word, the page needs the code word for a thaw.
 func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestFreezeOnThePage freezes, and TestAThawSaysThatItNeedsTheCodeWord thaws without a browser")
 	r := start(t)
 	file := filepath.Join(r.dir, "word")
 	r.NoError(os.WriteFile(file, []byte("open sesame"), 0o600))
@@ -106,7 +107,7 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 // The text of the error does not matter.
 func TestTheCodeWordOfAThawIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
-	onlyLong(t, "TestTheCodeWordOfARequestIsNotFoundInAText is the same for a request")
+	onlyLong(t, "TestAThawSaysThatItNeedsTheCodeWord thaws without a browser")
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 1024, 768)
 	p.freezeSays("Freeze")

@@ -29,11 +29,9 @@ func (p *page) presses(key string) {
 // After each answer the page shows the next request, so each request takes one key.
 func TestEachRequestTakesOneKey(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestDenyWithAMessageByKeyboardAlone presses the same keys")
 	r := start(t)
-	n := 6
-	if *long {
-		n = 30
-	}
+	const n = 30
 	for i := range n {
 		r.asks(fmt.Sprint("S", i%3), fmt.Sprint("r", i), fmt.Sprintf(`{"to":"host-%d"}`, i))
 	}
@@ -56,6 +54,7 @@ func TestEachRequestTakesOneKey(t *testing.T) {
 
 func TestKeysDoNothingElse(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestDenyWithAMessageByKeyboardAlone presses the same keys")
 	r := start(t)
 	r.asks("S", "one", `{"to":"production"}`)
 	r.asks("S", "two", `{}`)
@@ -97,6 +96,7 @@ func TestKeysDoNothingElse(t *testing.T) {
 // identical call. The decision about the first call does not change.
 func TestADenialIsTakenBack(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestFreezeOnThePage presses such buttons, and test/people takes a denial back")
 	r := start(t)
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
 	_, err := owner.ApplySettings(r.ctx, bytes.Replace([]byte(everybody), []byte(`"remember_denials_seconds": 0`), []byte(`"remember_denials_seconds": 600`), 1))

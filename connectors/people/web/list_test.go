@@ -41,6 +41,7 @@ func TestTheInboxGroupsBySessionAndSorts(t *testing.T) {
 // covers the list, and the user can neither click nor focus the covered list.
 func TestTwoPanes(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheInboxGroupsBySessionAndSorts shows the same list in one pane")
 	r := start(t)
 	r.asks("S", "one", `{"to":"production"}`)
 	for _, s := range []struct {
@@ -57,15 +58,13 @@ func TestTwoPanes(t *testing.T) {
 	}
 }
 
-// The page stays quick with many requests (200, or 1000 with -long), because the browser does not
+// The page stays quick with 1000 requests, because the browser does not
 // lay out rows outside the window.
 func TestManyRows(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheInboxGroupsBySessionAndSorts lists fewer requests")
 	r := start(t)
-	n := 200
-	if *long {
-		n = 1000
-	}
+	const n = 1000
 	r.pours(n, `{"text":"x"}`)()
 	p := r.visits("ann", 1440, 900)
 	p.sees(fmt.Sprintf("document.querySelectorAll('.rows li[data-id]').length === %d", n))
@@ -130,6 +129,7 @@ func TestAWholeSessionIsAnsweredTogether(t *testing.T) {
 
 func TestTheHistoryIsSearched(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryPageSaysWhoWhenAndWhere shows the same rows")
 	r := start(t)
 	for id, command := range map[string]string{"one": "make release", "two": "rm -rf build", "three": "npm publish"} {
 		request := shell("S", id, command)
@@ -155,6 +155,7 @@ func TestTheHistoryIsSearched(t *testing.T) {
 // request. The notification contains no text of the call.
 func TestAnOpenTabTellsOfNewRequests(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestADecisionMadeElsewhereReplacesTheButtons changes an open page")
 	r := start(t)
 	r.asks("S", "old", `{}`)
 	p := r.visits("ann", 1024, 768)

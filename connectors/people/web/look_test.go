@@ -57,6 +57,7 @@ func (p *page) darkness(dark bool) {
 
 func TestPictures(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestThePageFitsAPhone shows the same page")
 	r := start(t)
 	r.scenes()
 	p := r.visits("ann", 1180, 640)

@@ -23,6 +23,7 @@ func keyDown(key string, repeat bool) string {
 // appears in the same place.
 func TestAHeldKeyAnswersOneRequest(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestASecondClickOfADoubleClickAnswersNothing is the same for clicks")
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{}`)
@@ -44,6 +45,7 @@ func TestAHeldKeyAnswersOneRequest(t *testing.T) {
 // could open the next request and allow it.
 func TestTheRestOfAMessageIsNoShortcut(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestDenyWithAMessageByKeyboardAlone types a message")
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{}`)
@@ -85,6 +87,7 @@ func TestASecondClickOfADoubleClickAnswersNothing(t *testing.T) {
 // allows the calls as their agent sent them.
 func TestAllowingAllIsForTheCallsAsTheyAre(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestAWholeSessionIsAnsweredTogether answers all")
 	r := start(t)
 	r.submits(shell("S", "one", "make one"))
 	r.submits(shell("S", "two", "make two"))
@@ -107,6 +110,7 @@ func TestAllowingAllIsForTheCallsAsTheyAre(t *testing.T) {
 // user cannot see it. In a narrow window, the message has its own space.
 func TestANoticeCoversNoRequest(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestThePageFitsAPhone checks the layout")
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{}`)
@@ -125,6 +129,7 @@ func TestANoticeCoversNoRequest(t *testing.T) {
 // The buttons that answer all requests of a session cover no request.
 func TestTheButtonsForAllCoverNoRequest(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestThePageFitsAPhone checks the layout")
 	r := start(t)
 	for _, id := range []string{"one", "two"} {
 		r.asks("S", id, `{"to":"`+strings.Repeat("long ", 400)+`"}`)

@@ -34,6 +34,7 @@ func (c *company) arrives(width, height int64) *page {
 
 func TestTheLoginButton(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestAPersonLogsInAtTheIssuer is the same without a browser")
 	c := startCompany(t)
 	c.rig = c.oidcGateway(100*time.Millisecond, 2*time.Second)
 	p := c.arrives(1440, 900)

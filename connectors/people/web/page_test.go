@@ -176,6 +176,7 @@ func TestASessionsPageComesBackAfterARestart(t *testing.T) {
 
 func TestARequestDecidedDuringADisconnectIsNotOffered(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestThePageComesBackAfterARestart connects again")
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	p := r.visits("ann", 1024, 768)
@@ -277,6 +278,7 @@ func (p *page) keeps(name string) {
 // inactive. With a text, all other answers except the denial are inactive.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestAQuestionIsAnsweredByADigit answers one")
 	r := start(t)
 	request := r.submits(question("one", "Which database?",
 		schemas.Option{OptionID: "answer_1", Name: "Postgres", Kind: schemas.AllowOnce},

@@ -33,7 +33,7 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 // The page can show and answer requests even if 500 are pending.
 func TestHundredsPending(t *testing.T) {
 	t.Parallel()
-	onlyLong(t, "TestManyRows lists 200 requests")
+	onlyLong(t, "TestTheInboxGroupsBySessionAndSorts lists fewer requests")
 	n := 500
 	r := start(t)
 	r.pours(n, `{"text":"`+strings.Repeat("x", 2000)+`"}`)()

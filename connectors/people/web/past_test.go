@@ -149,6 +149,7 @@ func TestOlderRowsDoNotMoveTheList(t *testing.T) {
 // If there is no decision, the page says so and says where the log begins.
 func TestAnEmptyHistorySaysWhatThereIs(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryGoesBackAsFarAsTheLog reads the same log")
 	r, s := startStandIn(t)
 	p := r.visits("ann", 360, 800)
 	p.goes("#/history")
@@ -205,6 +206,7 @@ func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
 // log from before the decision has no row.
 func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryGoesBackAsFarAsTheLog reads the same log")
 	r, s := startStandIn(t)
 	row := func(sequence int, command, digest string, outcome schemas.Outcome) schemas.LoggedRequest {
 		l := logged(6, "one", command, outcome)
@@ -229,6 +231,7 @@ func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
 // The page of sessions goes on with those of the log, and a session of the log opens its history.
 func TestOldSessionsAreListedAndOpen(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheSessionsPage lists newer sessions")
 	r, s := startStandIn(t)
 	p := deploy("S", "recent", `{}`)
 	p.CreatedAt = time.Now().UTC()

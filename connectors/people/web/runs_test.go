@@ -11,6 +11,7 @@ import (
 // A session's page summarizes its contained calls, as nod session show does.
 func TestASessionsPageSumsUpItsContainedRuns(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestASessionsPageIsItsTimelineAndAnswersInPlace opens the same page")
 	r := start(t)
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), schemas.ConnectorTerminal)
 	state, err := owner.ApplySettings(r.ctx, under(`"preset": "contained"`))

@@ -78,6 +78,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 // session's page works.
 func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestButtonsAreInertAfterAChange is the same for the dialog")
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{"to":"production"}`)
@@ -100,6 +101,7 @@ func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 // A user has the input lock of a session only while using the page of that session.
 func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestASessionsPageIsItsTimelineAndAnswersInPlace answers there")
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	bob := r.opens("bob")

@@ -13,6 +13,7 @@ import (
 // the session's page and in the history. The tooltip contains the zone, and the time in UTC.
 func TestOutcomesHaveTheTimeOfTheBrowsersZone(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryPageSaysWhoWhenAndWhere reads the times")
 	r := start(t)
 	one := r.asks("S", "one", `{"to":"staging"}`)
 	r.asks("S", "two", `{"to":"production"}`)

@@ -113,6 +113,7 @@ func TestAJumpToTheEndIsNoReading(t *testing.T) {
 // above the text is short.
 func TestTheWholeTextOfAWriteIsRead(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestAJumpToTheEndIsNoReading is the same for a command")
 	r, nod := startStandIn(t)
 	prompt := peopletest.UnseenPrompt(0)
 	details, err := schemas.Encode(map[string]string{"file_path": "/app/a.txt", "content": strings.Repeat("kept\n", 200) + "added\n"})
@@ -135,6 +136,7 @@ func TestTheWholeTextOfAWriteIsRead(t *testing.T) {
 // the dialog.
 func TestALastingRuleIsReadBeforeItIsAllowed(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestAJumpToTheEndIsNoReading is the same for a command")
 	r, nod := startStandIn(t)
 	prompt := peopletest.UnseenPrompt(0)
 	prompt.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"echo", strings.Repeat("long ", 400)}}}}}
@@ -261,6 +263,7 @@ func identical(id string, n int) schemas.Prompt {
 // that the page showed.
 func TestAnAnswerIsForTheCallsOnThePage(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestOneAnswerDecidesIdenticalRequests answers such calls")
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 1024, 900)
 	three := identical("one", 3)
@@ -305,6 +308,7 @@ func TestAnAnswerIsForTheCallsOnThePage(t *testing.T) {
 // One list contains grants and denials, and a user can end each of them there.
 func TestStandingAnswersAreInOneList(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestAStandingAnswerIsListedAndRevoked is the same without a browser")
 	r, nod := startStandIn(t)
 	now := time.Now().UTC()
 	given := func(id string, change func(*schemas.StandingAnswer)) {
@@ -353,6 +357,7 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 // The history shows that a denied call ran, or that an allowed call did not run.
 func TestTheHistoryShowsTheAftermathOfACall(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestTheHistoryPageSaysWhoWhenAndWhere shows the same rows")
 	r, nod := startStandIn(t)
 	decided := func(id string, outcome schemas.Outcome, kind schemas.OptionKind, a schemas.AftermathKind, reason string) {
 		p := identical(id, 1)

@@ -117,6 +117,7 @@ func TestAClientWhoseRequestsCannotBeReadIsDisconnected(t *testing.T) {
 // list more of them.
 func TestThePageListsAWindow(t *testing.T) {
 	t.Parallel()
+	onlyLong(t, "TestASubscriptionWithALimitGetsAWindow is the same without a browser")
 	r, s := startStandIn(t)
 	const n = 1005
 	for i := range n {

@@ -37,7 +37,7 @@ requires_openai_auth = false
 	out, err := sidecar.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, sidecar.Start())
-	t.Cleanup(func() { _ = sidecar.Process.Kill() }) // fails if the sidecar has ended
+	t.Cleanup(func() { _ = sidecar.Process.Kill() }) // Kill fails if the sidecar has ended
 
 	lines := bufio.NewReader(out)
 	send := func(m map[string]any) {

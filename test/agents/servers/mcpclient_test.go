@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestMCPClientHearsNotices: the official client of MCP asks for log messages, and gets the notice that comes
-// while its call waits, before the call's result.
+// TestMCPClientHearsNotices: the official client of MCP asks for log messages, and gets a notice that comes
+// while a call waits. The client gets it before the result of the call.
 func TestMCPClientHearsNotices(t *testing.T) {
 	dir := os.Getenv(npm.OptIn)
 	if dir == "" {
@@ -24,7 +24,7 @@ func TestMCPClientHearsNotices(t *testing.T) {
 	require.NoError(t, err)
 	source, err := os.ReadFile("mcpclient.mjs")
 	require.NoError(t, err)
-	app := filepath.Join(dir, "mcpclient.mjs") // the program finds the SDK beside it
+	app := filepath.Join(dir, "mcpclient.mjs") // Node.js finds the SDK only if the program is beside it
 	require.NoError(t, os.WriteFile(app, source, 0o600))
 
 	n := startNod(t)
@@ -33,7 +33,7 @@ func TestMCPClientHearsNotices(t *testing.T) {
 	require.NoError(t, err)
 	client.Stderr = os.Stderr
 	require.NoError(t, client.Start())
-	t.Cleanup(func() { _ = client.Process.Kill(); _ = client.Wait() }) // both fail if the client has ended
+	t.Cleanup(func() { _ = client.Process.Kill(); _ = client.Wait() }) // Kill and Wait fail if the client has ended
 	lines := bufio.NewReader(out)
 
 	r := n.pending(t, "S")

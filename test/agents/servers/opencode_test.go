@@ -16,8 +16,9 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// With the settings of nod install, OpenCode asks for permission, and nod opencode answers. A command
-// that a person allows runs. A command that a person denies does not run, and the model gets the reason.
+// With the settings that nod install writes, OpenCode asks for permission, and nod opencode answers. A
+// command that a person allows runs. A command that a person denies does not run, and the model gets the
+// reason.
 func TestOpenCode(t *testing.T) { openCode(t, npm.OpenCode, "OpenCode") }
 
 // Kilo is based on OpenCode, with the same settings and server.

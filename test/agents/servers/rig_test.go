@@ -31,7 +31,7 @@ import (
 
 const patience = time.Minute
 
-// nextPrompt is a person's reply to the end of a turn.
+// nextPrompt is a person's reply to the question at the end of a turn.
 const nextPrompt = "thanks, now rest"
 
 // program returns the path of a real agent program. If NOD_TEST_AGENTS is not set, program skips the test.
@@ -46,7 +46,8 @@ func program(t *testing.T, agent npm.Agent) string {
 	return path
 }
 
-// started starts a process, waits until it prints a line that matches pattern, and returns the match.
+// The function started starts a process, waits until it prints a line that matches the pattern, and returns
+// the match.
 func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	t.Helper()
 	out, err := c.StdoutPipe()
@@ -55,7 +56,7 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	c.Stderr = &errs
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // fails if the process has ended
+		_ = c.Process.Signal(syscall.SIGTERM) // Signal fails if the process has ended
 		_ = c.Wait()
 		if t.Failed() {
 			t.Logf("%s said: %s", c, &errs)
@@ -130,7 +131,7 @@ type model struct {
 
 	mu      sync.Mutex
 	command string
-	where   string // the working directory of the command, in the Responses API only
+	where   string // the working directory of the command, which only the Responses API sends
 }
 
 func newModel(t *testing.T) *model {
@@ -176,7 +177,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // strings can always be encoded as JSON
+	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // Marshal cannot fail, because JSON can encode all strings
 	m.mu.Unlock()
 	says, ends := map[string]any{"role": "assistant", "content": "ok"}, "stop"
 	switch last := asked.Messages[len(asked.Messages)-1]; {
@@ -190,13 +191,13 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, c := range []map[string]any{{"index": 0, "delta": says}, {"index": 0, "delta": map[string]any{}, "finish_reason": ends}} {
-		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // cannot fail: all values can be encoded
+		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // Marshal cannot fail, because JSON can encode all these values
 		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// responds serves the Responses API, which Codex uses.
+// The method responds serves the Responses API, which Codex uses.
 func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Input []struct {
@@ -209,7 +210,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // strings can always be encoded as JSON
+	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // Marshal cannot fail, because JSON can encode all strings
 	m.mu.Unlock()
 	item := map[string]any{"type": "function_call", "id": "f", "call_id": "call_1", "name": "exec_command", "arguments": string(arguments)}
 	if last := asked.Input[len(asked.Input)-1]; last.Type == "function_call_output" {
@@ -221,7 +222,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 	for _, e := range []map[string]any{
 		{"type": "response.created", "response": response}, {"type": "response.output_item.done", "item": item}, {"type": "response.completed", "response": response},
 	} {
-		data, _ := json.Marshal(e) // cannot fail: all values can be encoded
+		data, _ := json.Marshal(e) // Marshal cannot fail, because JSON can encode all these values
 		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
 	}
 }

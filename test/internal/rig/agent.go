@@ -17,7 +17,8 @@ type Agent struct {
 	Asker *bus.Asker
 }
 
-// Agent returns the agent with this name. The name is ada, ben or local, because only these agents have keys.
+// Agent returns the agent with the given name, which must be ada, ben or local, because only these agents
+// have keys.
 func (e *Env) Agent(name string) *Agent {
 	e.T.Helper()
 	if a := e.agents[name]; a != nil {
@@ -55,7 +56,7 @@ func (a *Agent) Gets(r schemas.Request) schemas.Decision {
 	return (&Question{asked, a}).Hears()
 }
 
-// Refused sends a request, and requires that nod refuses it with this code.
+// Refused sends a request, and requires that nod refuses it with the given code.
 func (a *Agent) Refused(r schemas.Request, code schemas.Code) *schemas.Error {
 	a.T.Helper()
 	_, err := a.Asker.Submit(a.Ctx, r)
@@ -84,7 +85,7 @@ func (q *Question) Hears() schemas.Decision {
 	return d
 }
 
-// Ends waits for the decision, requires this outcome, and returns the decision.
+// Ends waits for the decision, requires the given outcome, and returns the decision.
 func (q *Question) Ends(outcome schemas.Outcome) schemas.Decision {
 	q.Agent.T.Helper()
 	d := q.Hears()
@@ -92,7 +93,7 @@ func (q *Question) Ends(outcome schemas.Outcome) schemas.Decision {
 	return d
 }
 
-// Refusal returns the nod error in err. It requires that the error has this code and a text of one line.
+// Refusal returns the nod error in err. It requires that the error has the given code and a text of one line.
 func (e *Env) Refusal(err error, code schemas.Code) *schemas.Error {
 	e.T.Helper()
 	var refused *schemas.Error

@@ -35,8 +35,8 @@ func (e *Env) Nod(args ...string) Ran {
 	return Ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// Exits checks the exit code, and that stdout and stderr contain these texts. If the exit code is 1, stderr
-// must be one line.
+// Exits checks the exit code, and that stdout and stderr contain the given texts. If the exit code is 1,
+// stderr must be one line.
 func (e *Env) Exits(r Ran, code int, stdout, stderr string) {
 	e.T.Helper()
 	e.Equal(code, r.Code, "%+v", r)

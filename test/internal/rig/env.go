@@ -35,15 +35,15 @@ type Env struct {
 	Dir     string
 	Keys    *roles.Keys
 	Server  *bus.Server
-	grouped bool       // the server syncs many messages at once, so engines must connect within the process
-	mu      sync.Mutex // guards conns, because several goroutines of a test may call Conn
+	grouped bool       // true if the server syncs many messages at once; engines must then connect within the process
+	mu      sync.Mutex // guards the field conns, because several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
 	Store   *bus.Store // the stores, opened with an engine's key
 	Raw     jetstream.JetStream
 	Engines []*Node
-	Workers []func() // stop the workers of channels; a worker stops at once only if an engine serves it
-	Wires   []func() // close proxies and connections before the server closes
+	Workers []func() // functions that stop the workers of channels; a worker stops at once only if an engine serves it
+	Wires   []func() // functions that close proxies and connections before the server closes
 }
 
 // Node is one running engine.
@@ -110,8 +110,8 @@ func (e *Env) Up(s Setup) {
 	}
 }
 
-// Engine starts a further engine. The engine has its own connections unless o sets Edge and Store. It accepts
-// settings of the connectors telegram and voice unless o sets Channels.
+// Engine starts a further engine. The engine has its own connections unless the options set Edge and Store.
+// It accepts settings of the connectors telegram and voice unless the options set Channels.
 func (e *Env) Engine(o engine.Options) *Node {
 	e.T.Helper()
 	n := &Node{env: e, Actors: actors.NewSystem(Quiet())}
@@ -178,8 +178,8 @@ func Quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// Dial opens a new connection in a role. An engine connects within the process if the server syncs many
-// messages at once.
+// Dial opens a new connection with the key of a role. An engine connects within the process if the server
+// syncs many messages at once.
 func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	e.T.Helper()
 	o := bus.Options{URL: url, Name: id.String(), Creds: e.Keys.Path(id), Inbox: id.InboxPrefix(), Log: Quiet()}
@@ -191,7 +191,7 @@ func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	return c
 }
 
-// Conn returns the test's shared connection in a role.
+// Conn returns the test's shared connection with the key of a role.
 func (e *Env) Conn(id roles.ID) *bus.Conn {
 	e.T.Helper()
 	e.mu.Lock()
@@ -210,7 +210,7 @@ func (e *Env) openRaw() {
 	e.NoError(err)
 }
 
-// RawConn returns a new plain NATS connection in a role, without package bus.
+// RawConn returns a new plain NATS connection with the key of a role, without package bus.
 func (e *Env) RawConn(id roles.ID) *nats.Conn {
 	e.T.Helper()
 	key, err := nats.NkeyOptionFromSeed(e.Keys.Path(id))
@@ -330,7 +330,8 @@ func (e *Env) LoggedOf(kind schemas.LogKind) int {
 	return n
 }
 
-// StopOutbox pauses the outbox. Only calls that return a decision then still do what the outbox would do.
+// StopOutbox pauses the outbox. Meanwhile, only a call that returns a decision still does the outbox's work
+// for that decision.
 func (e *Env) StopOutbox() {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")

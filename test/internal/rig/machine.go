@@ -46,7 +46,7 @@ func (m *Machine) Command(args ...string) *exec.Cmd {
 	return c
 }
 
-// StartNod starts nod up, and returns when it prints that it is up.
+// StartNod starts the process nod up, and returns when the process prints that nod is up.
 func (m *Machine) StartNod(args ...string) {
 	m.Up = m.Command(append([]string{"up", "-q", "--listen", "127.0.0.1:0"}, args...)...)
 	out, err := m.Up.StdoutPipe()
@@ -61,7 +61,7 @@ func (m *Machine) StartNod(args ...string) {
 	m.T.Cleanup(m.Kill)
 }
 
-// Kill kills nod up, so that it cannot shut down in order.
+// Kill kills the process nod up, so that the process cannot shut down in order.
 func (m *Machine) Kill() {
 	_ = m.Up.Process.Kill() // Kill fails if the process has ended
 	_ = m.Up.Wait()

@@ -5,7 +5,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Notices sends the notices of a session to the channel heard.
+// Notices sends the notices of a session to the Go channel heard.
 func Notices(env *Env, a *Agent, session string, heard chan schemas.Notice) {
 	env.T.Helper()
 	_, err := a.Conn.Subscribe(schemas.NoticeSubject(a.Name, session), func(m bus.Message) {

@@ -70,7 +70,7 @@ func (p *Pane) Until(holds func() bool, what string) {
 	}
 }
 
-// Within polls a condition until it is true or patience has passed, and reports whether it is true.
+// Within polls a condition until it is true or the time patience has passed, and reports whether it is true.
 func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 	end, looks := time.NewTimer(patience), time.NewTicker(Tick)
 	defer looks.Stop()

@@ -38,7 +38,7 @@ func (p *Person) AnswerTo(q *Question, option string) schemas.Answer {
 	}
 }
 
-// SaysOf is like Says, for a prompt that counted this many calls.
+// SaysOf is like Says, for a prompt that counted the given number of calls.
 func (p *Person) SaysOf(q *Question, option string, calls int) (schemas.Decision, error) {
 	a := p.AnswerTo(q, option)
 	a.Waiters = calls
@@ -69,8 +69,8 @@ func (p *Person) Does(op schemas.PresenceOp, session, client, kind string) schem
 	return lock
 }
 
-// Remembers allows a request with a grant for later calls in scope. The grant lasts for this number of
-// seconds; 0 means that it does not end by itself.
+// Remembers allows a request with a grant for later calls in the given scope. The grant lasts for the given
+// number of seconds; 0 means that it does not end by itself.
 func (p *Person) Remembers(q *Question, scope schemas.Scope, seconds int) schemas.Decision {
 	p.T.Helper()
 	a := p.AnswerTo(q, "allow_once")

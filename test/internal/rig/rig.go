@@ -28,7 +28,7 @@ func OnlyLong(t *testing.T, why string) {
 	}
 }
 
-// Times returns how often a test does something: usual times, or more often with -long.
+// Times returns how often a test does something: the number usual or, with -long, the number long.
 func Times(t *testing.T, usual, long int) int {
 	t.Helper()
 	if *Long {
@@ -70,8 +70,8 @@ func prepare() {
 		_ = flag.Set("test.parallel", "6")
 		return
 	}
-	// A nod in a test has little memory, and would collect garbage often.
+	// A nod in a test has little memory in use, so Go would collect garbage often.
 	const percent = 400
 	debug.SetGCPercent(percent)
-	_ = os.Setenv("GOGC", fmt.Sprint(percent)) // for the processes that the tests start; Setenv cannot fail for this name
+	_ = os.Setenv("GOGC", fmt.Sprint(percent)) // the variable is for the processes that the tests start; Setenv cannot fail for this name
 }

@@ -26,7 +26,7 @@ func Apart(settings string) []byte {
 	if json.Unmarshal([]byte(settings), &all) != nil || all["permissions"] != nil && json.Unmarshal(all["permissions"], &permissions) != nil {
 		return []byte(settings) // the engine refuses these settings, because they are not valid
 	}
-	all["permissions"], _ = schemas.Encode(permissions) // cannot fail, because the values were decoded from JSON
+	all["permissions"], _ = schemas.Encode(permissions) // Encode cannot fail, because the values were decoded from JSON
 	data, _ := schemas.Encode(all)
 	return data
 }
@@ -49,7 +49,7 @@ func AtTheTerminal(t *testing.T) func(*Setup) {
 	}
 }
 
-// Ann returns the sender of messages from the approver at the terminal.
+// Ann identifies the approver at the terminal as the sender of a message.
 func Ann() schemas.From { return schemas.From{UserID: "ann"} }
 
 // WithCarrier is Everybody with a second identity of Ann, on the carrier tg.
@@ -60,7 +60,7 @@ var WithCarrier = strings.Replace(Everybody, `"user_id": "ann"}`, `"user_id": "a
 func Rules(allow, deny string) string {
 	list := func(tool string) []string { return strings.Fields(tool) }
 	var s map[string]any
-	_ = json.Unmarshal([]byte(Everybody), &s) // cannot fail, because the text is a constant
+	_ = json.Unmarshal([]byte(Everybody), &s) // Unmarshal cannot fail, because the text is a constant
 	s["permissions"] = map[string]any{"allow": list(allow), "deny": list(deny)}
 	data, _ := json.Marshal(s)
 	return string(data)

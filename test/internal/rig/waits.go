@@ -12,11 +12,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Patience is the time for which a test polls a condition, and Tick is the interval of the polls.
-const (
-	Patience = 30 * time.Second
-	Tick     = 50 * time.Millisecond
-)
+// Tick is the interval at which a test polls a condition. It polls for Patience at most.
+const Tick = 50 * time.Millisecond
 
 // Soon polls a condition until it is true. If it does not become true within Patience, the test fails.
 func (e *Env) Soon(what string, holds func() bool) {
@@ -24,7 +21,7 @@ func (e *Env) Soon(what string, holds func() bool) {
 	e.Eventually(holds, Patience, 10*time.Millisecond, what)
 }
 
-// Passed waits until the broker's clock is past the time at.
+// Passed waits until the broker's clock is past the given time.
 func (e *Env) Passed(at time.Time) {
 	e.T.Helper()
 	ahead, err := e.Store.BrokerTime(e.Ctx)
@@ -36,9 +33,9 @@ func (e *Env) Passed(at time.Time) {
 	}
 }
 
-// Heard waits until every engine of the test reports at least this revision in its statistics, under a name
-// such as settings_revision. Unlike Owner.Follow, Heard also waits for an engine that replies too slowly, and
-// returns as soon as the last engine has replied.
+// Heard waits until every engine of the test reports at least the given revision in its statistics. The field
+// of the statistics has a name such as settings_revision. Unlike Owner.Follow, Heard also waits for an engine
+// that replies too slowly, and returns as soon as the last engine has replied.
 func (e *Env) Heard(revisionName string, revision uint64) {
 	e.T.Helper()
 	running := 0

@@ -19,9 +19,9 @@ type Wire struct {
 	mu     sync.Mutex
 	free   *sync.Cond
 	held   bool
-	marker []byte   // when the client has sent these bytes, the wire delays the server's messages
-	lost   [][]byte // the wire loses the client's messages whose subject contains one of these texts
-	once   bool     // the wire loses only the next such message
+	marker []byte   // the wire delays the server's messages when the client has sent these bytes
+	lost   [][]byte // the wire loses the client's messages whose subject contains one of the texts in this field
+	once   bool     // true if the wire loses only the next message whose subject contains such a text
 	heard  chan struct{}
 	conns  []net.Conn
 }
@@ -57,8 +57,8 @@ func (e *Env) Wire() *Wire {
 	return w
 }
 
-// carry copies bytes from one connection to another until one of the two closes. Before each write it calls
-// the function before, which may wait or change the bytes.
+// The function carry copies bytes from one connection to another until one of the two closes. Before each
+// write it calls the function before, which may wait or change the bytes.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()
@@ -101,8 +101,8 @@ func (w *Wire) wait([]byte) {
 	}
 }
 
-// HoldOn returns at once. When the client sends marker, the wire closes heard and delays the server's
-// messages until Release or Cut.
+// HoldOn returns at once. When the client sends the text marker, the wire closes the Go channel heard. It
+// then delays the server's messages until Release or Cut.
 func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,8 +110,8 @@ func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	return w.heard
 }
 
-// Lose loses the client's next message whose subject contains marker. It overwrites the marker, so that the
-// message goes to another subject.
+// Lose loses the client's next message whose subject contains the text marker. It overwrites this text, so
+// that the message goes to another subject.
 func (w *Wire) Lose(marker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,8 +162,7 @@ func (w *Wire) Cut() {
 	w.Release()
 }
 
-// AskedAgain counts the Await messages that agents send after the call. The returned function returns the
-// count.
+// AskedAgain counts the Await messages that agents send from now on. The returned function returns the count.
 func (e *Env) AskedAgain() func() int64 {
 	e.T.Helper()
 	var n atomic.Int64

@@ -18,10 +18,10 @@ var ErrLeft = errors.New("nothing was changed")
 type Item struct {
 	Group  string   // the heading above all items of this group; may be empty
 	Text   string   // the item's own text, on one line
-	Notes  []string // further lines below the text
+	Notes  []string // further lines below the item's text
 	Detail string   // the item's change or rule in full, shown on demand
 	Mark   string   // the sign in place of the box, for an item that cannot be chosen
-	On     bool     // the item is chosen
+	On     bool     // true if the item is chosen
 }
 
 func (i *Item) open() bool { return i.Mark == "" }
@@ -29,16 +29,16 @@ func (i *Item) open() bool { return i.Mark == "" }
 // A Page is one list of related items.
 type Page struct {
 	Title, Intro string
-	One          bool // exactly one item is chosen at any time
-	// Items returns the items each time a person comes to the page. They stay the same unless a choice
-	// on an earlier page changed them.
+	One          bool // if true, exactly one item is chosen at any time
+	// Items returns the items of the page. It is called each time a person comes to the page, and the items
+	// differ only if the person has changed a choice on an earlier page.
 	Items func() []*Item
 }
 
 // A Summary lists the changes that follow from the chosen items. Its own items cannot be chosen.
 type Summary struct {
 	Items   []*Item
-	Changes bool // there are changes to confirm
+	Changes bool // true if there are changes to confirm
 }
 
 // Lists are pages and the summary that follows them. Pages without an item that can be chosen are left
@@ -49,14 +49,15 @@ type Lists struct {
 	Summarize func() Summary
 }
 
-// page is a Page with the items that it has now.
+// page is a Page with its current items.
 type page struct {
 	*Page
 	items []*Item
 }
 
-// next searches the pages from index i, in steps of by, and returns the first page with an item that
-// can be chosen. If there is none, its index is len(l.Pages), or -1 for a search backwards.
+// next searches the pages from index i, in steps of the parameter by. It returns the first page with an item
+// that can be chosen, and the index of that page. If there is none, the index is len(l.Pages), or -1 for a
+// search backwards.
 func (l *Lists) next(i, by int) (int, page) {
 	for ; i >= 0 && i < len(l.Pages); i += by {
 		p := page{&l.Pages[i], l.Pages[i].Items()}
@@ -77,7 +78,7 @@ func (p page) choices() (open []*Item) {
 	return open
 }
 
-// choose chooses exactly the given items. On a page with One it ignores an empty list.
+// choose chooses exactly the given items. On a page that must have one chosen item, it ignores an empty list.
 func (p page) choose(chosen ...*Item) {
 	if p.One && len(chosen) == 0 {
 		return
@@ -90,7 +91,8 @@ func (p page) choose(chosen ...*Item) {
 	}
 }
 
-// toggle chooses an item, or drops it if it is chosen. On a page with One it only chooses.
+// toggle chooses an item, or drops it if it is chosen. On a page that must have one chosen item, it never
+// drops the item.
 func (p page) toggle(i *Item) {
 	if p.One {
 		p.choose(i)

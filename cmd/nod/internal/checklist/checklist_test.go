@@ -52,7 +52,6 @@ func newShop(fruit int) *shop {
 	return s
 }
 
-// chosen returns the names of the chosen items.
 func (s *shop) chosen() (all []string) {
 	for _, items := range [][]*Item{s.fruit, s.bags, s.gifts} {
 		for _, i := range items {
@@ -64,7 +63,6 @@ func (s *shop) chosen() (all []string) {
 	return all
 }
 
-// sized returns the screen of a terminal with this width and height.
 func (s *shop) sized(width, height int) *model {
 	m := newModel(s.Lists)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})

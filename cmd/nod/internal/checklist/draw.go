@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// The smallest screen on which the lists are drawn.
+// The size of the smallest screen on which the lists are drawn.
 const (
 	minWidth  = 24
 	minHeight = 10
@@ -50,19 +50,19 @@ func (s *scroll) markSeen() {
 	}
 }
 
-// layOut adapts the visible part of the screen after a change.
+// layOut adapts the visible part of the list after a change of the list or of the screen.
 func (m *model) layOut() {
 	if m.reading != nil {
 		rows := len(wrapAll(m.reading.lines, m.width))
 		m.reading.rows, m.reading.height = rows, 0
-		m.reading.fit(rows, m.width, m.room()) // the footer grows by the keys that scroll, so the height is computed twice
+		m.reading.fit(rows, m.width, m.room()) // the hints about scrolling make the footer higher, so the height is computed twice
 		m.reading.fit(rows, m.width, m.room())
 		return
 	}
 	rows, spans := m.listRows()
 	m.list.fit(len(rows), m.width, m.room())
 	if n := m.cursors[m.at]; n == 0 {
-		m.list.top = 0 // the introduction is above the first item
+		m.list.top = 0 // scrolls to the top, because the introduction is above the first item
 	} else {
 		m.list.keepVisible(spans[n])
 	}
@@ -98,7 +98,7 @@ func (m *model) draw() string {
 	return strings.Join(append(all, m.footer()...), "\n")
 }
 
-// listRows returns the rows of the list, and the rows of each item.
+// listRows returns the rows of the list, and for each item the span of its rows.
 func (m *model) listRows() (rows []string, spans []span) {
 	if m.page.Intro != "" {
 		rows = append(indented("", m.page.Intro, m.width), "")
@@ -136,7 +136,7 @@ func indented(sign, text string, width int) []string {
 	return rows
 }
 
-// wrapAll breaks lines into rows, with the colours of a diff.
+// wrapAll breaks lines into rows. The added and removed lines of a diff get colours.
 func wrapAll(lines []string, width int) (rows []string) {
 	for _, line := range lines {
 		for _, row := range people.Wrap(line, width) {

@@ -6,7 +6,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// press handles one key.
 func (m *model) press(name string) tea.Cmd {
 	switch {
 	case name == "ctrl+c":
@@ -45,7 +44,7 @@ func (m *model) unknown(name string) {
 	m.notice = fmt.Sprintf("%s does nothing here; ? lists the keys.", safe(name))
 }
 
-// goOn goes to the next page. At the summary it ends the program if there is nothing to confirm.
+// goOn goes to the next page. At the summary it closes the screen if there is nothing to confirm.
 func (m *model) goOn() tea.Cmd {
 	switch {
 	case !m.summing():
@@ -59,7 +58,7 @@ func (m *model) goOn() tea.Cmd {
 	return nil
 }
 
-// confirm ends the program with the person's consent. Before that, the whole summary must have been on
+// confirm notes the person's consent and closes the screen. It refuses this until the whole summary was on
 // the screen.
 func (m *model) confirm() tea.Cmd {
 	if m.list.seen < m.list.rows {
@@ -70,7 +69,7 @@ func (m *model) confirm() tea.Cmd {
 	return tea.Quit
 }
 
-// move moves the cursor by a key. It returns false for a key that does not move.
+// move moves the cursor by a key. It returns false for a key that does not move the cursor.
 func (m *model) move(name string) bool {
 	by, ok := steps(name, m.list.height, len(m.page.items))
 	if !ok {
@@ -78,7 +77,7 @@ func (m *model) move(name string) bool {
 	}
 	at := m.cursors[m.at]
 	_, spans := m.listRows()
-	switch name { // the page keys count rows, and an item may have several rows
+	switch name { // page up and page down count rows, and an item may have several rows
 	case "pgdown", "ctrl+f":
 		for by = 1; at+by+1 < len(spans) && spans[at+by+1].last < m.list.top+2*m.list.height; {
 			by++
@@ -92,8 +91,8 @@ func (m *model) move(name string) bool {
 	return true
 }
 
-// steps returns by how many rows or items a key moves in a list of length n, of which height are
-// visible.
+// steps returns how far a key moves. The list has n entries, and height is the number of entries on the
+// screen. For a key that does not move, ok is false.
 func steps(name string, height, n int) (by int, ok bool) {
 	switch name {
 	case "up", "k":
@@ -112,7 +111,7 @@ func steps(name string, height, n int) (by int, ok bool) {
 	return 0, false
 }
 
-// choose chooses items by a key. It returns false for a key that does not choose.
+// choose chooses items by a key. It returns false for a key that does not choose items.
 func (m *model) choose(name string) bool {
 	i := m.item()
 	switch {
@@ -184,7 +183,6 @@ func (m *model) keys() (all []key) {
 	return append(all, key{"?", "keys", ""}, key{"esc", "leave", "leave without changing anything (also q, Ctrl-C)"})
 }
 
-// helpLines lists the keys, one on each line.
 func helpLines(keys []key) (all []string) {
 	for _, k := range append(keys, key{"↑↓", "", "move (also j, k, page up, page down, home, end)"}) {
 		if k.more != "" {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Ask prints the lists to out and reads the choices. The function read prints a question and returns a
-// line; an error of read ends Ask.
+// Ask prints the lists to the writer out and reads the choices. The function read prints a question and
+// returns a line; an error of read ends Ask.
 func (l *Lists) Ask(out io.Writer, read func(question string) (string, error)) error {
 	for i, p := l.next(0, 1); i < len(l.Pages); i, p = l.next(i+1, 1) {
 		if err := p.ask(out, read); err != nil {
@@ -69,7 +69,8 @@ func (p page) printDetail(out io.Writer, number string) error {
 	return nil
 }
 
-// take chooses items by words: numbers, all, or none. Without words the choice stays the same.
+// take chooses items by the words that the person typed: numbers, all, or none. Without words the choice
+// stays the same.
 func (p page) take(words []string) error {
 	switch {
 	case len(words) == 0:
@@ -106,8 +107,8 @@ func (p page) numbered(words []string) (chosen []*Item, err error) {
 	return chosen, nil
 }
 
-// printItems prints items with the numbers by which they are chosen. If details is true, it also prints
-// each item's change in full.
+// printItems prints items with the numbers by which they are chosen. If the parameter details is true, it
+// also prints each item's change in full.
 func printItems(out io.Writer, p page, details bool) {
 	group, n := "", 0
 	for _, i := range p.items {

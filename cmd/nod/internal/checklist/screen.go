@@ -10,7 +10,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Show draws the lists on the whole screen of the terminal with the input in and the output out.
+// Show draws the lists on the whole screen of a terminal. The parameters in and out are the terminal's input
+// and output.
 func (l *Lists) Show(ctx context.Context, in io.Reader, out io.Writer) error {
 	m := newModel(l)
 	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
@@ -32,10 +33,10 @@ type model struct {
 	lists         *Lists
 	width, height int
 
-	at      int         // the index of the page; len(lists.Pages) for the summary
-	page    page        // the page, or the items of the summary
-	changes bool        // the summary has changes to confirm
-	cursors map[int]int // the index of the item with the cursor, for each page
+	at      int         // the index of the page on the screen; len(lists.Pages) for the summary
+	page    page        // the page on the screen, or the items of the summary
+	changes bool        // true if the summary has changes to confirm
+	cursors map[int]int // for each page, the index of the item with the cursor
 	list    scroll
 	reading *text  // the text that covers the list: a detail or the keys; nil for none
 	notice  string // the reply to the last key

@@ -89,8 +89,8 @@ func (f *config) table(path string, h hook.Installed) (from, to int, found bool)
 
 func isHeader(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "[") }
 
-// stateKey returns the hook's key if this line is the header of a hook's table. TOML allows several
-// ways to quote the key; stateKey reads all of them.
+// stateKey returns the key of a hook if the line is the header of the hook's table. TOML allows several ways
+// to quote the key; stateKey reads all of them.
 func stateKey(line string) (key string, ok bool) {
 	if !isHeader(line) {
 		return "", false
@@ -109,7 +109,8 @@ func stateKey(line string) (key string, ok bool) {
 
 var hashLine = lazyregexp.New(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
 
-// hash returns the number of the line that sets the hash, or -1. It searches lines[from:to].
+// hash searches lines[from:to] for the line that sets the hash. It returns the index of that line in the
+// file, or -1.
 func (f *config) hash(from, to int) int {
 	if i := slices.IndexFunc(f.lines[from:to], hashLine.MatchString); i >= 0 {
 		return from + i
@@ -117,12 +118,12 @@ func (f *config) hash(from, to int) int {
 	return -1
 }
 
-// inline matches a line that defines hooks or hooks.state as an inline table. Codex rejects a file that
-// adds to this table elsewhere, but the TOML library here accepts it.
+// inline matches a line that defines hooks or hooks.state as an inline table. Codex rejects a file that adds
+// to an inline table elsewhere, but the TOML library of nod accepts such a file.
 var inline = lazyregexp.New(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
 
-// check returns an error if the edit changed anything but the trust in these hooks, or if Codex could
-// not read the result.
+// check returns an error if the edit changed anything but the trust in the given hooks, or if Codex could not
+// read the result.
 func (f *config) check(at hook.Inspection) error {
 	was, err := without(f.before, at)
 	if err != nil {
@@ -138,7 +139,7 @@ func (f *config) check(at hook.Inspection) error {
 	return nil
 }
 
-// without decodes a config.toml, and removes the trust in these hooks from the result.
+// without decodes a config.toml, and removes the trust in the given hooks from the result.
 func without(text string, at hook.Inspection) (map[string]any, error) {
 	var all map[string]any
 	if _, err := toml.Decode(text, &all); err != nil {
@@ -158,7 +159,7 @@ func without(text string, at hook.Inspection) (map[string]any, error) {
 	return all, nil
 }
 
-// drop removes key from a table if its value is an empty table.
+// drop removes a key from a table if the key's value is an empty table.
 func drop(from map[string]any, key string, table map[string]any) {
 	if from != nil && len(table) == 0 {
 		if _, isTable := from[key].(map[string]any); isTable {

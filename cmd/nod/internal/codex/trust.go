@@ -55,7 +55,7 @@ func (s *State) Of(path string, h hook.Installed) Trusted {
 	return Trusted{}
 }
 
-// isOf reports whether a key belongs to this hook in the file at path.
+// isOf reports whether a key of State belongs to the given hook in the file at path.
 func isOf(key, path string, h hook.Installed) bool {
 	file, here := strings.CutSuffix(key, location(h))
 	return here && (file == path || sameFile(file, path))
@@ -129,9 +129,9 @@ func Read(config string) (State, error) {
 	return s, nil
 }
 
-// Trust returns the change of Codex's config.toml that marks these hooks as trusted, as Codex's command
-// /hooks does. All other bytes of the file stay the same, and a hook that the user switched off stays
-// off. If no change can do this, Trust returns an error.
+// Trust returns the change of Codex's config.toml that marks the given hooks as trusted, as Codex's command
+// /hooks does. All other bytes of the file stay the same, and a hook that the user switched off stays off. If
+// no change can do this, Trust returns an error.
 func Trust(at hook.Inspection) (hook.Change, error) {
 	c, err := change(at, func(f *config, h hook.Installed) {
 		if hash := Hash(h); f.state.Of(at.Path, h).Hash != hash {
@@ -150,7 +150,7 @@ func Trust(at hook.Inspection) (hook.Change, error) {
 	return c, err
 }
 
-// Distrust returns the change that removes the trust in these hooks.
+// Distrust returns the change that removes the trust in the given hooks.
 func Distrust(at hook.Inspection) (hook.Change, error) {
 	return change(at, func(f *config, h hook.Installed) { f.distrust(at.Path, h) })
 }

@@ -57,9 +57,9 @@ func throughInvitation(ctx context.Context, o Options) []Finding {
 	return []Finding{ok(check, "this machine may ask, as the agent "+name+"; answer and manage on the machine of nod")}
 }
 
-// rights connects in each role that this user's commands need, and returns a finding for each role.
-// settings are the settings in force; they are nil if the owner's key is missing or cannot read them.
-// open is true if the server requires no credentials.
+// rights connects in each role that this user's commands need, and returns findings about these roles. The
+// result settings contains the settings in force; it is nil if the owner's key is missing or cannot read
+// them. The result open is true if the server requires no credentials.
 func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.Settings, open bool) {
 	const check = "rights"
 	for _, id := range o.roles() {
@@ -137,8 +137,8 @@ func approvers(s *schemas.Settings) []Finding {
 	return found
 }
 
-// unreached returns a note for each group, later step of an escalation and stand-in without a person
-// whose phone or chat can be prompted. These people find a question only if they look at an inbox.
+// unreached returns a note for each group, stand-in and later step of an escalation, if none of its people
+// can be prompted on a phone or chat. Such people find a question only if they look at an inbox.
 func unreached(s *schemas.Settings) (found []Finding) {
 	prompted := func(name string) bool {
 		return slices.ContainsFunc(s.Named([]string{name}), func(a schemas.Approver) bool {
@@ -153,7 +153,7 @@ func unreached(s *schemas.Settings) (found []Finding) {
 	}
 	for _, g := range s.Groups() {
 		if len(g.OIDCGroups) > 0 {
-			continue // members by login can be reached only on the web
+			continue // people who join the group by their login can be reached only on the web
 		}
 		warn("the group "+g.Name, g.Name)
 	}

@@ -49,7 +49,7 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 			continue
 		}
 		info := c.ServerInfo()
-		if hostOf(info.URL) != hostOf(place.URL) { // the client has also tried the other servers of the cluster
+		if hostOf(info.URL) != hostOf(place.URL) { // the client has connected to another server of the cluster instead of this one
 			c.Close()
 			found = append(found, wrong(check, fmt.Sprintf("the NATS server at %s refused the key of %s, or was lost at once; %s took it", bus.Address(place.URL), id, people.Line(info.Name)), "give it the same accounts.conf as the others, and reload it"))
 			continue
@@ -89,8 +89,8 @@ func older(version string) bool {
 	return ok && (major < wantMajor || major == wantMajor && minor < wantMinor)
 }
 
-// hostOf returns the host and the port of a server's URL. A missing port is the default port of NATS,
-// as for the client.
+// hostOf returns the host and the port of a server's URL. If the URL has no port, hostOf adds the default
+// port of NATS, as a NATS client does.
 func hostOf(url string) string {
 	_, host, ok := strings.Cut(bus.Address(url), "://")
 	if !ok {
@@ -208,7 +208,7 @@ func clocks(stores []bus.StoreState) []Finding {
 		known, first, last = append(known, people.Line(name)), min(first, d), max(last, d)
 	}
 	slices.Sort(known)
-	apart := max((max(last, 0) - min(first, 0)).Round(time.Millisecond), time.Millisecond) // the difference of this machine to itself is 0
+	apart := max((max(last, 0) - min(first, 0)).Round(time.Millisecond), time.Millisecond) // zero stands for this machine, whose clock is 0 ahead of itself
 	what := fmt.Sprintf("the clocks of this machine and of %s, which lead stores, are at most %s apart", strings.Join(known, ", "), apart)
 	switch {
 	case apart > clockWrong:

@@ -20,7 +20,7 @@ func options(dir string) Options {
 	return Options{Place: bus.Place{DataDir: dir}, DataDir: dir, Version: "0.5.0", Log: slog.New(slog.DiscardHandler), Try: answers}
 }
 
-// answers stands in for a hook's test call. It always succeeds.
+// answers is a test call of a hook that always succeeds.
 func answers(context.Context, hook.Host, hook.Installed) error { return nil }
 
 // says fails the test unless a finding of this level contains the text.

@@ -78,7 +78,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 func (h *hostCheck) project() []Finding {
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil // the directory is gone, and so is its project
+		return nil // the current directory is gone, and so is its project
 	}
 	problem, err := h.host.OffInProject(dir)
 	switch {

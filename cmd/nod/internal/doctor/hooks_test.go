@@ -39,7 +39,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// program creates a program in PATH that prints the text in says.
+// program creates a program in PATH that prints the given text.
 func (h *home) program(name, says string) string {
 	path := filepath.Join(h.bin, name)
 	testprogram.Write(h, path, "#!/bin/sh\necho '"+says+"'\n")

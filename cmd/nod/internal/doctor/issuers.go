@@ -26,7 +26,7 @@ func logins(ctx context.Context, o Options, s *schemas.Settings) (found []Findin
 		return nil
 	}
 	client, err := web.Issuer(s)
-	if err != nil && o.Place.URL != "" { // the inbox may run on another machine, which has the secret
+	if err != nil && o.Place.URL != "" { // the web inbox may run on another machine, which has the secret of the login
 		return []Finding{note(check, oneLine(err), "run nod doctor on the machine of the web inbox")}
 	}
 	if err != nil {
@@ -45,8 +45,8 @@ func logins(ctx context.Context, o Options, s *schemas.Settings) (found []Findin
 	return found
 }
 
-// tokenService checks the issuers of the jobs' tokens, and whether a token service answers the server. It
-// returns nothing if the data directory has neither settings nor a key of a token service.
+// tokenService checks the issuers of the jobs' tokens, and whether a token service answers the server. If the
+// data directory has neither the settings nor the key of a token service, it returns nothing.
 func tokenService(ctx context.Context, o Options) (found []Finding) {
 	const check = "token service"
 	file := filepath.Join(o.DataDir, "tokens.json")
@@ -100,7 +100,7 @@ func tokenIssuers(ctx context.Context, o Options, check, file string) (found []F
 // about the token, and get an answer within roles.AdmitWithin.
 func answering(ctx context.Context, o Options, check string) Finding {
 	place := o.Place
-	place.TokenFile = "" // the service connects by its key
+	place.TokenFile = "" // the token service connects by its key, not by a token
 	conn, err := bus.Join(ctx, place, roles.ID{Role: roles.TokenService}, o.Log)
 	const restart = "give the servers the new text of nod keys config, and start them again (with nod up: start it again)"
 	if errors.Is(err, bus.ErrRefused) {

@@ -22,8 +22,8 @@ import (
 
 var theTokenService = roles.ID{Role: roles.TokenService}
 
-// The doctor reads the keys of each issuer of tokens, and tells a server that does not ask a token service
-// from a service that does not answer.
+// The doctor reads the keys of each issuer of tokens. It distinguishes a server that does not ask a token
+// service from a token service that does not answer.
 func TestTheTokenServiceIsChecked(t *testing.T) {
 	issuer, dir := tokenstest.New(t), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokens.json"), fmt.Appendf(nil,
@@ -63,7 +63,7 @@ func TestTheTokenServiceIsChecked(t *testing.T) {
 	oneLineEach(t, found)
 }
 
-// A server that was started before the token service had a key does not know it.
+// A server that was started before the token service had a key does not know that key.
 func TestAServerThatAsksNoTokenServiceIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
@@ -73,7 +73,7 @@ func TestAServerThatAsksNoTokenServiceIsNamed(t *testing.T) {
 	says(t, tokenService(t.Context(), options(dir)), Wrong, "the server does not know the key of the token service: give the servers")
 }
 
-// The doctor names what fails at the issuer of logins, on what, and what to do next.
+// If the issuer of logins fails a check, the doctor names the fault and the remedy.
 func TestTheIssuerOfLoginsIsChecked(t *testing.T) {
 	issuer, dir := tokenstest.New(t), t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")

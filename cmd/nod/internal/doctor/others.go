@@ -9,11 +9,12 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// other is an agent program for which nod has no hook. by is another way in which the program can ask
-// nod.
+// other is an agent program for which nod has no hook. The field by names another way in which the program
+// can ask nod.
 type other struct{ program, agent, by string }
 
-// gate is the way in for an agent program whose MCP servers nod can gate, but not its own tools.
+// gate is the advice for an agent program that can ask nod about its MCP servers' tools, but not about its
+// own tools.
 const gate = "put nod mcp gate before its MCP servers; nod is not asked about its own tools"
 
 var others = []other{

@@ -29,7 +29,7 @@ func TestAgentsThatNoHookGates(t *testing.T) {
 	says(t, ungated(), Note, "Cursor can load the hooks in ")
 }
 
-// A project's file turns off the hooks of droid's user.
+// The doctor reports a file of a project that turns off droid's hooks in this project.
 func TestAProjectTurnsOffDroidsHooks(t *testing.T) {
 	h := newHome(t)
 	project := t.TempDir()

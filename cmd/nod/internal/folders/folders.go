@@ -29,7 +29,7 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}
 	own, err := hook.Inspect(host, hook.InstallOptions{})
 	if own.Path == "" {
-		return false, err // if own.Path is set, the error is only about the file's content
+		return false, err // if Inspect returns a path with an error, the error is only about the file's content
 	}
 	if real, err := filepath.EvalSymlinks(path); own.Path == path || err == nil && own.Path == real {
 		return true, nil
@@ -59,7 +59,6 @@ func projectOf(host hook.Host, path string) (dir string, ok bool) {
 	return strings.CutSuffix(path, string(filepath.Separator)+filepath.Join(in, s.File))
 }
 
-// sameDir reports whether two paths lead to the same folder.
 func sameDir(a, b string) bool {
 	if a == b {
 		return true

@@ -18,8 +18,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Prefixes of file names: unready before the process has locked the file, and ended after the end of
-// the note.
+// Prefixes of file names. A file is unready until its process has locked it, and ended after its note's end.
 const (
 	unready = "new-"
 	ended   = "over-"
@@ -28,11 +27,11 @@ const (
 // Notes are the notes in one directory.
 type Notes struct {
 	Dir    string        // the directory, which Hold makes if it is missing
-	Linger time.Duration // how long Recent still returns an ended note that lingers, at least
+	Linger time.Duration // the shortest time for which Recent returns a lingering note after its end
 }
 
-// Hold stores a note and returns the function over, which ends the note. If the process dies without
-// calling over, the note ends when Sweep has reported it. If linger is set, Recent still returns the
+// Hold stores a note and returns the function over, which ends the note. If the process dies without calling
+// over, the note ends when Sweep has reported it. If the parameter linger is true, Recent still returns the
 // note for a while after its end.
 func (n Notes) Hold(note []byte, linger bool) (over func(), err error) {
 	dir := n.Dir
@@ -59,12 +58,12 @@ func (n Notes) Hold(note []byte, linger bool) (over func(), err error) {
 		return nil, err
 	}
 	return func() {
-		n.end(final, linger) // the note ends before the lock is released, or a sweep would take the unlocked note for that of a dead process
+		n.end(final, linger) // the note ends before the lock is released; otherwise Sweep would take the unlocked note for that of a dead process
 		_ = lock.Close()
 	}, nil
 }
 
-// end marks a note as ended or, without linger, removes it.
+// end marks a lingering note as ended, and removes any other note.
 func (n Notes) end(path string, linger bool) {
 	now := time.Now()
 	if !linger || n.Linger <= 0 || os.Chtimes(path, now, now) != nil || os.Rename(path, filepath.Join(n.Dir, ended+filepath.Base(path))) != nil {
@@ -99,13 +98,14 @@ func (n Notes) Recent() (notes [][]byte, err error) {
 	return notes, nil
 }
 
-// ErrLater is the error of a report that wants the next sweep to report the note again.
+// ErrLater means that a note cannot be reported yet. If the function report of Sweep returns it, the next
+// sweep reports the note again.
 var ErrLater = errors.New("the note is not over yet")
 
-// Sweep calls the function report for each note of a dead process, and removes the note if report
-// succeeds. shared is true if another process, which is alive, holds an equal note. If report fails, Sweep
-// goes on with the other notes, and the next sweep reports that note again. Sweep returns the errors of
-// report except ErrLater.
+// Sweep calls the function report for each note of a dead process, and ends the note if report succeeds. The
+// parameter shared of report is true if a live process holds an equal note. If report fails, Sweep goes on
+// with the other notes, and the next sweep reports that note again. Sweep returns the errors of report except
+// ErrLater.
 func (n Notes) Sweep(report func(note []byte, shared bool) error) error {
 	names, err := os.ReadDir(n.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func (n Notes) Sweep(report func(note []byte, shared bool) error) error {
 }
 
 func (n Notes) sweep(path string, report func(note []byte, shared bool) error) error {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE, so that a removed file is not created again
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // no O_CREATE, so that a removed file is not created again
 	locked, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !locked {
 		return nil
@@ -156,9 +156,9 @@ func (n Notes) sweep(path string, report func(note []byte, shared bool) error) e
 	return nil
 }
 
-// isShared reports whether a process holds a note that is equal to the one at path.
+// isShared reports whether a process holds a note that is equal to the note at path.
 func (n Notes) isShared(path string, note []byte) bool {
-	names, _ := os.ReadDir(n.Dir) // Sweep has just read the directory; if that fails now, the note counts as not shared
+	names, _ := os.ReadDir(n.Dir) // if the directory can no longer be read, the note counts as not shared
 	for _, name := range names {
 		other := filepath.Join(n.Dir, name.Name())
 		if other == path || strings.HasPrefix(name.Name(), unready) || strings.HasPrefix(name.Name(), ended) {

@@ -1,4 +1,4 @@
-// Package hookwait finds requests on this machine whose hook or sidecar died while it waited. If an
+// Package hookwait finds requests on this machine whose waiting process, such as a hook, has died. If an
 // agent program kills its hook, the hook's note in the data directory is the only sign.
 package hookwait
 
@@ -24,7 +24,7 @@ type Wait struct {
 	Resumable bool
 }
 
-// resumable is the last part of the note of a Wait that may be resumed.
+// resumable is the suffix of the note of a resumable Wait.
 const resumable = ".resumable"
 
 // Hold records that this process waits for a request. The wait ends when the returned function is
@@ -40,9 +40,10 @@ func Hold(dataDir string, w Wait) (over func(), err error) {
 	return over, nil
 }
 
-// Sweep calls the function report for each request whose process has died. If report fails for a request,
-// Sweep goes on with the other requests, and the next sweep reports that request again. If a resumable wait
-// was resumed by another process, Sweep does not report it before the other process has ended its wait.
+// Sweep calls the function report for each request whose waiting process has died. If report fails for a
+// request, Sweep goes on with the other requests, and the next sweep reports that request again. If another
+// process has resumed the wait for a request, Sweep does not report the request until that process has ended
+// its wait.
 func Sweep(dataDir string, report func(Wait) error) error {
 	return notes(dataDir).Sweep(func(note []byte, shared bool) error {
 		key, again := strings.CutSuffix(string(note), resumable)

@@ -17,9 +17,9 @@ const forgetAfter = 7 * 24 * time.Hour
 
 func unsettledDir(dataDir string) string { return filepath.Join(dataDir, "unsettled") }
 
-// NoteUnsettled records that nod was asked about a call of this tool and did not simply allow it. A
-// later report of the host about the end of this call may be news for nod. sessionID must be a valid
-// session id of nod, because it becomes a file name.
+// NoteUnsettled records that nod did not simply allow a call of this tool, so that the host's later report
+// about the end of the call may be news for nod. sessionID must be a valid session id of nod, because it
+// becomes a file name.
 func NoteUnsettled(dataDir, sessionID, tool string) error {
 	if IsUnsettled(dataDir, sessionID, tool) {
 		return nil
@@ -45,7 +45,7 @@ func appendLine(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeOld removes the notes of sessions whose end no hook has reported.
+// removeOld removes the notes of old sessions, because a hook may never report the end of a session.
 func removeOld(dir string) {
 	sessions, _ := os.ReadDir(dir) // a note that cannot be read or removed stays until the next call of removeOld
 	for _, s := range sessions {
@@ -55,9 +55,8 @@ func removeOld(dir string) {
 	}
 }
 
-// IsUnsettled reports whether NoteUnsettled was called for this tool in the session. If tool is empty,
-// it reports whether NoteUnsettled was called for any tool. It also returns true if the notes cannot be
-// read.
+// IsUnsettled reports whether NoteUnsettled was called for this tool in the session. Without a tool's name,
+// it reports whether NoteUnsettled was called for any tool. It also returns true if the notes cannot be read.
 func IsUnsettled(dataDir, sessionID, tool string) bool {
 	f, err := os.Open(filepath.Join(unsettledDir(dataDir), sessionID))
 	if err != nil {

@@ -32,10 +32,10 @@ func TestUnsettledCallsAreRememberedByToolUntilTheirSessionEnds(t *testing.T) {
 
 func TestNotesThatCannotBeReadCount(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "unsettled"), nil, 0o600)) // a file in place of the folder
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "unsettled"), nil, 0o600)) // the folder of the notes is a file
 	assert.True(t, hookwait.IsUnsettled(dir, "s1", "Bash"))
 	assert.NoError(t, os.Remove(filepath.Join(dir, "unsettled")))
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "unsettled", "s1"), 0o700)) // a folder in place of the file
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "unsettled", "s1"), 0o700)) // the file of the session's notes is a folder
 	assert.True(t, hookwait.IsUnsettled(dir, "s1", "Bash"))
 }
 

@@ -31,7 +31,7 @@ type Install struct {
 	// the installation.
 	Blank      *string `json:"blank,omitempty"`
 	EmptyHooks bool    `json:"empty_hooks,omitempty"`
-	// Servers are the MCP servers of the file that run through nod mcp gate.
+	// Servers are the file's MCP servers that run behind nod's gate.
 	Servers []hook.GatedServer `json:"servers,omitempty"`
 }
 
@@ -72,8 +72,8 @@ func Find(dataDir, agent, path string) (Install, error) {
 	return Install{}, nil
 }
 
-// Remember stores an installation. If changed is false, it leaves an installation that is already
-// stored as it is.
+// Remember stores an installation. If the parameter changed is false and the installation is stored already,
+// Remember changes nothing.
 func Remember(dataDir string, in Install, changed bool) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -95,7 +95,7 @@ func Remember(dataDir string, in Install, changed bool) error {
 	return write(dataDir, all)
 }
 
-// merge returns the servers of both lists. If a server is in both lists, its entry in newer counts.
+// merge returns the servers of both lists. If a server is in both lists, its entry in the newer list counts.
 func merge(older, newer []hook.GatedServer) []hook.GatedServer {
 	merged := slices.Clone(newer)
 	for _, s := range older {
@@ -160,7 +160,7 @@ func Ran(dataDir, agent, version string) {
 	_ = f.Close()
 }
 
-// widest is the number of bytes to which Ran fills up the version. No version is longer.
+// widest is the number of bytes to which Ran pads the version. No version is longer.
 const widest = 60
 
 // LastRan returns the time of an agent program's last run of the hook, and nod's version

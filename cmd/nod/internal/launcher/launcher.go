@@ -19,9 +19,9 @@ import (
 // folder, so that it never replaces another program.
 func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
 
-// Self returns a path of this program that stays valid after an upgrade. It prefers a file in PATH that
-// leads to this program to the program's own path. If go run or go test built the program, Self returns
-// an error.
+// Self returns a path of this program that stays valid after an upgrade: the path of a file in PATH that
+// leads to this program, or else the program's own path. It returns an error if go run or go test built the
+// program.
 func Self() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -61,9 +61,9 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// Ensure makes the launcher lead to this nod, and returns the launcher's path. If the launcher already
-// leads to this nod, Ensure changes it only if PATH has a path that stays valid after an upgrade. After
-// an error the launcher is unchanged.
+// Ensure makes the launcher lead to this nod, and returns the launcher's path. If the launcher already leads
+// to this nod, Ensure changes the target only to a file in PATH, because that file's path stays valid after
+// an upgrade. After an error the launcher is unchanged.
 func Ensure(dataDir string) (string, error) {
 	program, err := Self()
 	if err != nil {

@@ -19,8 +19,8 @@ const endTimeout = 30 * time.Second
 // agents.
 type launchd struct{ uid int }
 
-// file returns the property list. Output outside nod's log goes to a file whose size nod itself limits,
-// because launchd does not rotate files.
+// file returns the property list. launchd does not rotate files, so the output that nod does not write to its
+// log goes to a file whose size nod itself limits.
 func (launchd) file(s Spec) string {
 	var words strings.Builder
 	for _, w := range s.Command() {
@@ -89,7 +89,7 @@ func (l launchd) stop(string) []command {
 // gone waits until launchd no longer lists the agent. The command bootout may return while nod's
 // process is still ending.
 func (l launchd) gone(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // all tries share one time limit
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // all tries of the command share one time limit
 	defer cancel()
 	loaded, _ := l.state()
 	loaded.retries, loaded.fails = int(endTimeout/pause), true

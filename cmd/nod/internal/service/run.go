@@ -72,7 +72,7 @@ func (c command) requireFailure(err error) error {
 	return err
 }
 
-// outputContains runs c and reports whether its output contains text as whole words. It returns an
+// outputContains runs c and reports whether its output contains the given text as whole words. It returns an
 // error if the service manager cannot be reached.
 func (c command) outputContains(ctx context.Context, text string) (bool, error) {
 	out, err := c.output(ctx)

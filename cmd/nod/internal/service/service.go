@@ -17,7 +17,7 @@ import (
 // Spec names the program that the service runs, and its arguments.
 type Spec struct {
 	Program string   // the absolute path of the launcher
-	DataDir string   // an absolute path
+	DataDir string   // the absolute path of the data directory
 	Args    []string // further flags for nod up, appended by Command
 }
 
@@ -29,12 +29,12 @@ func (s Spec) Command() []string {
 // LogFile returns the path of the log of a service with this data directory.
 func LogFile(dataDir string) string { return filepath.Join(dataDir, "logs", "nod.log") }
 
-// stderrFile returns the path of the file for nod's output outside its log.
+// stderrFile returns the path of the file for the output that nod does not write to its log.
 func stderrFile(dataDir string) string { return filepath.Join(dataDir, "logs", "stderr.log") }
 
 // Manager installs nod in the service manager of one user.
 type Manager struct {
-	// Path is the service file for nod.
+	// Path is the path of the service file.
 	Path string
 	kind kind
 }
@@ -46,8 +46,8 @@ type kind interface {
 	// words returns the command line in the content of a service file, or nil if there is none.
 	words(file string) []string
 	// start returns the commands that make the service manager run the service file at path. An
-	// uninstallation runs the commands of stop, removes the file, and then calls gone. If the service
-	// still runs, gone ends it or returns an *Unreached.
+	// uninstallation runs the commands that stop returns, removes the file, and then calls gone. If the
+	// service still runs, gone ends it or returns an *Unreached.
 	start(path string) []command
 	stop(path string) []command
 	gone(context.Context) error
@@ -115,7 +115,7 @@ func (m *Manager) Command() ([]string, error) {
 // Args returns the further flags for nod up in the installed service; see Spec.Args.
 func (m *Manager) Args() ([]string, error) {
 	words, err := m.Command()
-	own := len(Spec{}.Command()) // the number of words before the further flags
+	own := len(Spec{}.Command()) // the number of words before those of Spec.Args
 	if err != nil || len(words) < own || words[1] != "up" {
 		return nil, err
 	}
@@ -135,9 +135,9 @@ func (u *Unreached) Error() string {
 
 func (u *Unreached) Unwrap() error { return u.Err }
 
-// Install writes the service file and starts the service. It restarts a running service, so that an
-// upgrade takes effect. note is a hint for the user. If the service manager cannot be reached, the
-// error is an *Unreached.
+// Install writes the service file and starts the service. It restarts a running service, so that an upgrade
+// takes effect. The result note is a hint for the user. If the service manager cannot be reached, the error
+// is an *Unreached.
 func (m *Manager) Install(ctx context.Context, s Spec) (note string, err error) {
 	c, err := m.Plan(s)
 	if err != nil {
@@ -169,9 +169,9 @@ func write(path, content string) error {
 	return os.Rename(temp, path)
 }
 
-// Uninstall stops the service and removes its file. removed is false if there was no file. If the
-// service manager cannot be reached or does not stop the service, Uninstall still removes the file,
-// and returns an *Unreached.
+// Uninstall stops the service and removes its file. The result removed is false if there was no file. If the
+// service manager cannot be reached or does not stop the service, Uninstall still removes the file, and
+// returns an *Unreached.
 func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -12,7 +12,7 @@ import (
 
 const unitName = "nod.service"
 
-// systemd is the systemd instance of one user, not the system instance.
+// systemd installs services in one user's systemd instance, not in the system's.
 type systemd struct{}
 
 // file returns the systemd unit. systemd restarts nod without a limit, because pending requests wait
@@ -78,7 +78,7 @@ func (systemd) stop(string) []command { return []command{systemctl("disable", "-
 
 func (systemd) gone(ctx context.Context) error {
 	end := systemctl("stop", unitName)
-	end.lax = true // lax, because the command fails if the unit has ended or was never loaded
+	end.lax = true // the stop command fails if the unit has ended or was never loaded
 	return runAll(ctx, []command{end, systemctl("daemon-reload")})
 }
 

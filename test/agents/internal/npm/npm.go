@@ -47,7 +47,8 @@ func MCPClient(dir string) (string, error) {
 	return libraries(filepath.Join(dir, "mcp-sdk-"+version), name, []string{name + "@" + version})
 }
 
-// libraries installs packages into dir, unless dir has the package there already.
+// libraries installs npm packages into the directory dir. It installs nothing if the directory already has
+// the package whose name is the parameter there.
 func libraries(dir, there string, packages []string) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", there)); err == nil {
 		return dir, nil
