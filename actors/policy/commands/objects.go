@@ -246,15 +246,9 @@ var buildOutputs = []string{
 // IsBuildOutput reports whether a path in a project leads to a directory, or into one, that usually holds only
 // files that a build can make again. A pattern must begin below such a directory.
 func IsBuildOutput(rel string) bool {
-	for seg := range strings.SplitSeq(strings.Trim(rel, "/"), "/") {
-		if pathname.IsGlob(seg) {
-			return false
-		}
-		if slices.Contains(buildOutputs, seg) {
-			return true
-		}
-	}
-	return false
+	segs := strings.Split(strings.Trim(rel, "/"), "/")
+	at := slices.IndexFunc(segs, func(seg string) bool { return pathname.IsGlob(seg) || slices.Contains(buildOutputs, seg) })
+	return at >= 0 && !pathname.IsGlob(segs[at]) && !slices.Contains(segs, ".git") // a repository in build may hold work
 }
 
 // IsDeletion reports whether the harm is a deletion of named files.

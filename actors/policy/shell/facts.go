@@ -43,6 +43,7 @@ type Facts struct {
 	meant      []string           // the words of all commands in alike
 	gitMoved   bool               // a variable may lead git to other settings
 	renamed    bool               // a name may mean another program than usual
+	searched   int                // the number of Commands that renames has searched
 	moved      bool               // a variable may lead a program to another place than its words name
 	loose      []bool             // by index in Commands: a word that only the shell knows may be a flag
 	looseNext  bool               // loose for the next command
@@ -52,6 +53,8 @@ type Facts struct {
 	tooMany    bool               // the line has more commands than Commands
 	cut        bool               // the line is so long that Facts has only its beginning
 	harms      [][]commands.Harm  // by index in Commands; only those that were needed
+	long       bool               // the line is beyond a limit of tooMuch, so maxArgv limits its words
+	argvWords  int                // the number of words in Commands
 	faults     [][]weburl.Fault   // by index in Commands: what speaks against its URLs; nil until they are needed
 }
 
@@ -65,6 +68,9 @@ const maxFacts = 400
 // maxOperands limits the operands of a wrapper, such as sudo. Another command may begin at each
 // operand. A line with more operands is Incomplete.
 const maxOperands = 64
+
+// maxArgv bounds the words of all commands of a line that is too long to allow. A line with more is Incomplete.
+const maxArgv = 2000
 
 // maxText is the length, in bytes, up to which Facts searches a line that nod cannot parse.
 const maxText = 4 << 10
@@ -92,7 +98,7 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 			f.addWords([]string{w})
 		}
 		if long := parseLong(whole); long != nil {
-			f.cut = false
+			f.cut, f.long = false, true
 			f.walk(long, whole, 0)
 			f.ownWrites(true)
 			return f
@@ -356,16 +362,22 @@ func (f *Facts) addArgv(argv []string, inexact bool) {
 
 func (f *Facts) addOne(argv []string, inexact bool) {
 	f.ownCommand(argv)
-	if len(f.Commands) >= maxFacts {
+	if len(f.Commands) >= maxFacts || f.long && f.argvWords >= maxArgv {
 		f.Incomplete, f.tooMany = true, true
 		return
 	}
+	full := len(argv)
+	if f.long && full > maxArgv-f.argvWords {
+		f.Incomplete, f.cut = true, true
+		argv = argv[:maxArgv-f.argvWords]
+	}
+	f.argvWords += len(argv)
 	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)
 	f.loose, f.at = append(f.loose, f.looseNext), append(f.at, f.host)
 	var alike [][]string
 	for _, other := range f.others {
-		if from := len(other) - len(argv); from >= 0 {
-			alike = append(alike, other[from:])
+		if from := len(other) - full; from >= 0 {
+			alike = append(alike, other[from:from+len(argv)])
 		}
 	}
 	f.alike = append(f.alike, alike)
