@@ -278,6 +278,7 @@ type Input struct {
 	Piped      bool // the command reads the output of another command
 	Computed   bool // a word is the output of another command
 	Downloaded bool // another command of the line uses the network
+	Shown      bool // the command reads only a here-document of the line, in which the shell replaces nothing
 }
 
 // DownloadedScript describes code that a line downloads and runs at once.
@@ -292,7 +293,7 @@ func Unseen(argv []string, harms []Harm, in Input) string {
 	all := slices.DeleteFunc(operands(argv[1:], "m"), func(a string) bool { return a == "-" })
 	inline := known.inline != "" && slices.Contains(argv[1:], known.inline) || known.Interprets && slices.Contains(harms, runsInlineCode)
 	switch {
-	case inline && !in.Computed:
+	case inline && !in.Computed, in.Shown && !in.Piped:
 		return ""
 	case known.RunsInput() && (inline || slices.Contains(harms, runsInput) || in.Piped && len(all) == 0), known.RunsInput() && in.Computed && in.Downloaded && len(all) > 0 && all[0] == "":
 		if in.Downloaded {

@@ -141,3 +141,18 @@ func printed(n syntax.Node, src string) string {
 	})
 	return strings.Join(all, "\n")
 }
+
+// readsShownText reports whether the last input of a statement is a here-document in which the shell replaces
+// nothing, so that the line shows all of it.
+func readsShownText(s *syntax.Stmt) bool {
+	shown := false
+	for _, r := range s.Redirs {
+		switch {
+		case r.Hdoc != nil && (r.N == nil || r.N.Value == "0"):
+			shown = !slices.ContainsFunc(r.Hdoc.Parts, func(p syntax.WordPart) bool { _, isText := p.(*syntax.Lit); return !isText })
+		case r.Op != syntax.RdrOut && r.Op != syntax.AppOut:
+			shown = false
+		}
+	}
+	return shown
+}

@@ -50,6 +50,8 @@ type Facts struct {
 	code       []commands.Finding // the harms of code in other languages
 	codeTexts  []string           // texts that run as code
 	ranInput   bool               // a shell of the line reads command lines that the line holds
+	shown      []bool             // by index in Commands: the command reads only a here-document in which the shell replaces nothing
+	shownNext  bool               // shown for the next command
 	tooMany    bool               // the line has more commands than Commands
 	cut        bool               // the line is so long that Facts has only its beginning
 	harms      [][]commands.Harm  // by index in Commands; only those that were needed
@@ -169,18 +171,24 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		f.vars.learn(file, &in)
 	}
 	var inputs []codeInput
+	shown := map[*syntax.CallExpr]bool{}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
 			in.callExpr(n)
 			outer := f.feeding
 			f.feeding = append(outer[:len(outer):len(outer)], in.into[n]...)
+			outerShown := f.shownNext
+			f.shownNext = shown[n]
 			f.callExpr(n, src, depth)
-			f.feeding = outer
+			f.feeding, f.shownNext = outer, outerShown
 		case *syntax.Stmt:
 			in.redirects(n)
 			f.sockets(n, &in)
 			inputs = append(inputs, inputsOf(n, src)...)
+			if c, ok := n.Cmd.(*syntax.CallExpr); ok && readsShownText(n) {
+				shown[c] = true
+			}
 		case *syntax.Assign:
 			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
 			f.moved = f.moved || n.Name == nil || movingVariable.MatchString(n.Name.Value)
@@ -373,7 +381,7 @@ func (f *Facts) addOne(argv []string, inexact bool) {
 	}
 	f.argvWords += len(argv)
 	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)
-	f.loose, f.at = append(f.loose, f.looseNext), append(f.at, f.host)
+	f.loose, f.at, f.shown = append(f.loose, f.looseNext), append(f.at, f.host), append(f.shown, f.shownNext)
 	var alike [][]string
 	for _, other := range f.others {
 		if from := len(other) - full; from >= 0 {

@@ -173,7 +173,7 @@ func (f *Facts) unseen() (all []string) {
 func (f *Facts) unseenOf(i int, downloads bool) string {
 	argv := f.Commands[i]
 	return commands.Unseen(argv, f.harmsOf(i), commands.Input{
-		Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
+		Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i], Shown: f.shown[i],
 	})
 }
 
