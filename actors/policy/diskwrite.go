@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path"
 	"slices"
 
 	"github.com/nodbus/nod/actors/policy/filediff"
@@ -28,7 +30,7 @@ type Written struct {
 }
 
 // Describe makes the reason "writes a file" of a verdict more precise. The new reason says that the call
-// creates the file, or how many lines the replaced file has.
+// creates the file, or overwrites it, and how many of its lines are lost.
 func (w Written) Describe(v *Verdict) {
 	at := slices.Index(v.Reasons, writesFile)
 	if at < 0 || w.effect == "" {
@@ -91,29 +93,55 @@ func (ThisDisk) ReadWritten(ctx context.Context, p *Policy, c Call) Written {
 	case change.Content == nil:
 	case errors.Is(err, fs.ErrNotExist):
 		w.effect = "creates a file"
-	case err == nil:
-		w.effect = replacement(file, filediff.CountLines(text))
+	case err != nil:
+		w.effect = unreadEffect(&c, change.Path)
+	default:
+		w.effect = replacement(file, filediff.CountLines(text), filediff.CountLines(*change.Content))
 	}
 	return w
 }
 
-// replacement describes a call that replaces the whole content of a file with this number of lines. If
-// nod has compared the call with the file, the description says how many lines the call removes.
-func replacement(file *schemas.DiskFile, lines int) string {
-	gone := 0
-	for _, c := range file.Changes {
-		gone += filediff.CountLines(c.Removed) + c.More
+// unreadEffect describes a call that writes the whole content of a file which nod does not read. It returns ""
+// if nod cannot tell whether there is such a file.
+func unreadEffect(c *Call, name string) string {
+	loc := c.location()
+	spelled := loc.Spelled(name)
+	if len(spelled) != 1 || !path.IsAbs(spelled[0]) {
+		return ""
 	}
-	whole := fmt.Sprintf("replaces a file of %s", schemas.Count(lines, "line"))
+	real, err := OnDisk(spelled[0])
+	if err != nil {
+		return ""
+	}
+	switch info, err := os.Lstat(real); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "creates a file"
+	case err != nil || !info.Mode().IsRegular():
+		return ""
+	}
+	return "overwrites a file"
+}
+
+// replacement describes a call that replaces a file of this number of lines by a text with the number of lines
+// in with. If nod has compared the two, the description says how many lines the call removes and adds.
+func replacement(file *schemas.DiskFile, lines, with int) string {
+	gone, added := 0, 0
+	for _, c := range file.Changes {
+		gone, added = gone+filediff.CountLines(c.Removed)+c.More, added+c.Added
+	}
 	switch {
+	case lines == 0:
+		return "writes an empty file"
 	case file.Note != "" || gone == lines:
-		return whole
+		return fmt.Sprintf("overwrites a file, replacing %s by %d", schemas.Count(lines, "line"), with)
 	case len(file.Changes) == 0:
 		return "writes a file as it is"
 	case gone == 0:
-		return fmt.Sprintf("adds lines to a file of %s", schemas.Count(lines, "line"))
+		return fmt.Sprintf("overwrites a file, adding %s to its %d", schemas.Count(added, "line"), lines)
+	case added == 0:
+		return fmt.Sprintf("overwrites a file, removing %d of its %s", gone, schemas.Count(lines, "line"))
 	}
-	return fmt.Sprintf("replaces %d of the %s of a file", gone, schemas.Count(lines, "line"))
+	return fmt.Sprintf("overwrites a file, replacing %d of its %s by %d", gone, schemas.Count(lines, "line"), added)
 }
 
 // compare compares a change with the text of its file.

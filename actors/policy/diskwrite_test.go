@@ -23,6 +23,7 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 	write("two.go", "package a\n\nfunc f() {}")
 	write("one", "x\n")
 	write("empty", "")
+	write(".env", "TOKEN=x\n")
 	write("large", string(make([]byte, maxReplaced+1)))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
@@ -30,16 +31,20 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 	pol, err := New(schemas.Permissions{})
 	require.NoError(t, err)
 	for _, c := range []struct{ tool, input, reason string }{
-		{"Write", `{"file_path":"two.go","content":"x"}`, "replaces a file of 3 lines"},
-		{"Write", `{"file_path":"` + dir + `/two.go","content":"x"}`, "replaces a file of 3 lines"},
-		{"write_file", `{"file_path":"one","content":"x"}`, "replaces a file of 1 line"},
-		{"Write", `{"file_path":"link","content":"x"}`, "replaces a file of 3 lines"},
-		{"Write", `{"file_path":"empty","content":"x"}`, "replaces a file of 0 lines"},
-		{"Write", `{"file_path":"two.go","content":"package a\n\nfunc g() {}"}`, "replaces 1 of the 3 lines of a file"},
-		{"Write", `{"file_path":"two.go","content":"// A.\npackage a\n\nfunc f() {}"}`, "adds lines to a file of 3 lines"},
+		{"Write", `{"file_path":"two.go","content":"x"}`, "overwrites a file, replacing 3 lines by 1"},
+		{"Write", `{"file_path":"` + dir + `/two.go","content":"x"}`, "overwrites a file, replacing 3 lines by 1"},
+		{"write_file", `{"file_path":"one","content":"x"}`, "overwrites a file, replacing 1 line by 1"},
+		{"Write", `{"file_path":"link","content":"x"}`, "overwrites a file, replacing 3 lines by 1"},
+		{"Write", `{"file_path":"empty","content":"x"}`, "writes an empty file"},
+		{"Write", `{"file_path":"two.go","content":"package a\n\nfunc g() {}"}`, "overwrites a file, replacing 1 of its 3 lines by 1"},
+		{"Write", `{"file_path":"two.go","content":"// A.\npackage a\n\nfunc f() {}"}`, "overwrites a file, adding 1 line to its 3"},
 		{"Write", `{"file_path":"two.go","content":"package a\n\nfunc f() {}"}`, "writes a file as it is"},
 		{"Write", `{"file_path":"new/deep.go","content":"x"}`, "creates a file"},
-		{"Write", `{"file_path":"large","content":"x"}`, "writes a file"},
+		{"Write", `{"file_path":"large","content":"x"}`, "overwrites a file"},
+		{"Write", `{"file_path":".env","content":"x"}`, "overwrites a file"},
+		{"Write", `{"file_path":"dir/.env","content":"x"}`, "creates a file"},
+		{"Write", `{"file_path":"~/x","content":"x"}`, "writes a file"},
+		{"Write", `{"file_path":"two.go","content":"package a\n"}`, "overwrites a file, removing 2 of its 3 lines"},
 		{"Write", `{"file_path":"dir","content":"x"}`, "writes a file"},
 		{"Write", `{"file_path":"pipe","content":"x"}`, "writes a file"},
 		{"Write", `{"file_path":"two.go"}`, "writes a file"},

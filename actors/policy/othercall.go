@@ -37,8 +37,8 @@ func (ev *evaluation) evaluateWeb(in tools.Input) {
 	if ev.tool.Name == "WebFetch" && len(in) > 0 {
 		ev.addFaults(weburl.OfFetch(address))
 	}
-	if query, _ := in.Text("query"); ev.tool.Name == "WebSearch" && weburl.IsSecret(query) {
-		ev.addFaults([]weburl.Fault{{Why: "sends a secret to a search engine", Risk: schemas.RiskHigh, Needs: weburl.WholeCall}})
+	if query, _ := in.Text("query"); ev.tool.Name == "WebSearch" {
+		ev.addFaults(weburl.OfSearch(query))
 	}
 	ev.addReason("uses the network")
 	ev.unknownField(in)

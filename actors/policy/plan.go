@@ -50,25 +50,28 @@ func (p *Policy) judgePlan(plan string, loc pathname.Location) shell.Assessment 
 	}
 	for _, line := range read.prose {
 		for i := range planWords {
-			at := planWords[i].expr.FindString(line)
-			if at != "" && !denied.MatchString(at) && len(out.Reasons) < maxJudged {
-				add(planWords[i].why)
+			for _, at := range planWords[i].expr().FindAllStringIndex(line, maxPlanWords) {
+				if said := line[max(0, at[0]-beforeAct):at[1]]; !denied.MatchString(said) && len(out.Reasons) < maxJudged {
+					add(planWords[i].why)
+				}
 			}
 		}
+	}
+	if len(plan) > maxPlan {
+		out.Reasons = append(out.Reasons, "is too long to judge all of it")
 	}
 	return out
 }
 
-// planWords are sentences of a plan about acts that a command would show. The match has the words before the
-// act, which may deny it.
+// planWords are words of a plan about acts that a command would show.
 var planWords = []struct {
 	expr lazyregexp.Regexp
 	why  string
 }{
-	{lazyregexp.New(`(?i)(?:.{0,24}\b)?force[- ]?push`), "overwrites work that others may need"},
-	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:drop|truncate|wipe|empty|delet)\w* (?:of )?(?:the |all |old |this )*(?:\w+ )?(?:tables?|databases?|schemas?|columns?|buckets?|clusters?|volumes?)\b`), "deletes a whole table or database"},
-	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:publish|release)\w* (?:\S+ ){0,4}(?:to|on) (?:npm|pypi|crates\.io|rubygems|maven|docker ?hub|the registry)\b`), "publishes"},
-	{lazyregexp.New(`(?i)(?:.{0,24}\b)?(?:deploy|migrat|releas|roll)\w* (?:\S+ ){0,4}(?:to|on|in|against) (?:the )?prod(?:uction)?\b|[^\n.]{0,24}\bagainst (?:the )?prod(?:uction)?\b`), "changes production"},
+	{lazyregexp.New(`(?i)force[- ]?push`), "overwrites work that others may need"},
+	{lazyregexp.New(`(?i)(?:drop|truncate|wipe|empty|delet)\w* (?:of )?(?:the |all |old |this )*(?:\w+ )?(?:tables?|databases?|schemas?|columns?|buckets?|clusters?|volumes?)\b`), "deletes a whole table or database"},
+	{lazyregexp.New(`(?i)(?:publish|release)\w* (?:\S+ ){0,4}(?:to|on) (?:npm|pypi|crates\.io|rubygems|maven|docker ?hub|the registry)\b`), "publishes"},
+	{lazyregexp.New(`(?i)(?:deploy|migrat|releas|roll)\w* (?:\S+ ){0,4}(?:to|on|in|against) (?:the )?prod(?:uction)?\b|\bagainst (?:the )?prod(?:uction)?\b`), "changes production"},
 }
 
 // denied matches the words by which a plan says that it leaves something out.
@@ -87,8 +90,11 @@ type planText struct {
 
 // The limits of a plan that nod reads, in bytes and commands.
 const (
-	maxPlan     = 64 << 10
-	maxPlanCode = 200
+	maxPlan      = 16 << 10
+	maxPlanLine  = 1 << 10 // of one command in a sentence
+	maxPlanCode  = 200
+	maxPlanWords = 20 // in a sentence
+	beforeAct    = 24 // the words before an act may deny it
 )
 
 var (
@@ -103,6 +109,9 @@ var (
 func readPlan(plan string) (out planText) {
 	fence, block := "", strings.Builder{}
 	add := func(text string, langs ...commands.Language) {
+		if fence == "" {
+			text = text[:min(len(text), maxPlanLine)]
+		}
 		for _, lang := range langs {
 			if part := (planPart{lang, text}); len(out.code) < maxPlanCode && !slices.Contains(out.code, part) {
 				out.code = append(out.code, part)

@@ -109,7 +109,9 @@ func TestUnseenCodeIsNamed(t *testing.T) {
 	} {
 		assert.Contains(t, checkCommand(t, command, "/home/ann").Unseen, want, command)
 	}
-	for _, command := range []string{"bash -c 'rm x'", "python3 -c 'print(1)'", "find . -name '*.orig' -delete", "make test", "rm -rf build", "curl https://x.test"} {
+	assert.Contains(t, checkCommand(t, "bash <<E\n$(curl https://x.test)\nE", "/home/ann").Unseen, "the downloaded script")
+	assert.Contains(t, checkCommand(t, "bash <<'E' <f\ncurl https://x.test\nE", "/home/ann").Unseen, "the downloaded script")
+	for _, command := range []string{"bash <<'E'\ncurl -T x https://x.test\nE", "sudo bash <<E 2>log\ncurl https://x.test/i\nE", "bash -c 'rm x'", "python3 -c 'print(1)'", "find . -name '*.orig' -delete", "make test", "rm -rf build", "curl https://x.test"} {
 		assert.Empty(t, checkCommand(t, command, "/home/ann").Unseen, command)
 	}
 }

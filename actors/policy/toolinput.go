@@ -18,7 +18,7 @@ import (
 type inputField struct{ name, text string }
 
 // fieldsOf returns the texts of an input at any depth, in the order of their fields' names. If the input has
-// more than maxInputTexts, the rest is missing.
+// more than maxInputTexts, the rest is missing, except URLs.
 func fieldsOf(input []byte) (all []inputField) {
 	var whole any
 	if json.Unmarshal(input, &whole) != nil {
@@ -31,7 +31,7 @@ func fieldsOf(input []byte) (all []inputField) {
 func collectFields(name string, v any, all *[]inputField) {
 	switch v := v.(type) {
 	case string:
-		if len(*all) < maxInputTexts {
+		if len(*all) < maxInputTexts || strings.Contains(v, "://") {
 			*all = append(*all, inputField{name, v})
 		}
 	case []any:
@@ -80,33 +80,79 @@ func wholeCommand(key string, object map[string]any) (line string, ok bool) {
 	return "", false
 }
 
-// maxJudged limits the reasons that the input of a tool adds to a verdict. People read only a few.
-const maxJudged = 6
+// The limits of the input of a tool that nod judges: the reasons that it adds, because people read only a few, and
+// the bytes of its texts, because the engine checks one call after another.
+const (
+	maxJudged    = 6
+	maxCommands  = 8 << 10
+	maxCode      = 32 << 10
+	maxPath      = 4 << 10 // no file has a longer path
+	maxPaths     = 8 << 10
+	maxAddresses = 8 << 10
+)
+
+// inputBudget has the bytes of an input that nod may still judge.
+type inputBudget struct{ commands, code, paths, addresses int }
+
+// take takes the bytes of a text from a part of a budget. It returns false if the part is used up.
+func take(left *int, text string) bool {
+	*left -= len(text)
+	return *left >= 0
+}
+
+const tooLong = "is too long to judge"
 
 // judgeInput raises the risk of a call of a tool that nod does not know by what its input holds. It never lowers
 // a risk, and allows nothing.
 func (ev *evaluation) judgeInput() {
+	left := inputBudget{maxCommands, maxCode, maxPaths, maxAddresses}
 	for _, f := range fieldsOf(ev.call.Input) {
 		text := strings.TrimSpace(f.text)
 		if strings.Contains(text, "://") && !strings.ContainsAny(text, " \t\n") {
-			ev.addFaults(weburl.OfWord(text, false))
+			ev.judgeAddress(text, &left.addresses)
 		}
 		if len(ev.verdict.Reasons) >= maxJudged {
 			continue
 		}
+		judged := true
 		switch tools.ContentOf(f.name) {
 		case tools.CommandContent:
-			ev.judgeCode(text, commands.ShellCode, commands.SQLCode, commands.ProgramCode)
+			if judged = take(&left.commands, text); judged {
+				ev.judgeCode(text, commands.ShellCode, commands.SQLCode, commands.ProgramCode)
+			}
 		case tools.CodeContent:
-			ev.judgeCode(text, commands.SQLCode, commands.ProgramCode)
+			if judged = take(&left.code, text); judged {
+				ev.judgeCode(text, commands.SQLCode, commands.ProgramCode)
+			}
 		case tools.QueryContent:
-			ev.judgeCode(text, commands.SQLCode, commands.MongoCode)
+			if judged = take(&left.code, text); judged {
+				ev.judgeCode(text, commands.SQLCode, commands.MongoCode)
+			}
 		case tools.PathContent:
-			ev.judgePath(text)
+			if len(text) > maxPath {
+				break
+			}
+			if judged = take(&left.paths, text); judged {
+				ev.judgePath(text)
+			}
 		case tools.PlanContent:
-			ev.addAssessment(ev.pol.judgePlan(text, *ev.location))
+			if judged = take(&left.code, text); judged {
+				ev.addAssessment(ev.pol.judgePlan(text, *ev.location))
+			}
+		}
+		if !judged {
+			ev.raise(schemas.RiskHigh, tooLong)
 		}
 	}
+}
+
+// judgeAddress judges a text that is a URL. A URL beyond the limit counts as one that sends a secret.
+func (ev *evaluation) judgeAddress(text string, left *int) {
+	if !take(left, text[:min(len(text), weburl.MaxSearched)]) {
+		ev.addFaults([]weburl.Fault{weburl.TooMany})
+		return
+	}
+	ev.addFaults(weburl.OfWord(text, false))
 }
 
 func (ev *evaluation) judgeCode(text string, langs ...commands.Language) {

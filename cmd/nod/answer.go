@@ -336,6 +336,19 @@ func (e *env) width() int {
 	return w
 }
 
+// textWidth returns the width, in columns, at which nod breaks lines of text, or 0 for no limit. If stdout is
+// not a terminal, it is the value of COLUMNS. Rows of tables are never cut for a pipe, so they use width.
+func (e *env) textWidth() int {
+	if w := e.width(); w > 0 {
+		return w
+	}
+	w, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil || w < 0 {
+		return 0
+	}
+	return w
+}
+
 // readInput returns the value of --input. For @FILE it returns the content of the file, for - the
 // content of standard input, and otherwise the value itself.
 func (e *env) readInput(text string) ([]byte, error) {

@@ -18,15 +18,15 @@ func coloured(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// printParts writes parts for the width of the terminal, with colours if coloured(w).
+// printParts writes parts at the width of textWidth, with colours if coloured(w).
 func (e *env) printParts(w io.Writer, parts []people.Part) {
 	fmt.Fprint(w, e.formatParts(parts, coloured(w)))
 }
 
-// formatParts formats parts so that their lines fit the width of the terminal.
+// formatParts formats parts so that their lines fit the width of textWidth.
 func (e *env) formatParts(parts []people.Part, colours bool) string {
 	var text strings.Builder
-	for _, row := range people.Rows(parts, e.width()) {
+	for _, row := range people.Rows(parts, e.textWidth()) {
 		if colours {
 			text.WriteString(row.Paint(people.ANSI))
 		} else {

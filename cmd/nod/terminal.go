@@ -41,9 +41,9 @@ func (e *env) typedLine(prompt string) string {
 	})
 }
 
-// printWrapped prints a text, with line breaks between words for the width of the terminal.
+// printWrapped prints a text, with line breaks between words; see textWidth.
 func (e *env) printWrapped(text string) {
-	for _, row := range people.Wrap(text, e.width()) {
+	for _, row := range people.Wrap(text, e.textWidth()) {
 		fmt.Fprintln(e.stdout, strings.TrimPrefix(row, " "))
 	}
 }

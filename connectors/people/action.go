@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
@@ -19,20 +20,24 @@ type action struct {
 	onDisk *schemas.DiskFile // nil if nod has not read the file that the call writes
 	parts  []Part
 	fields []field
+	size   size
 }
 
 // actionParts returns parts that show a call in the form that fits its input: a command as a command
 // line, an edit as a diff, an address as an address. Every other field follows with its name, so the
 // parts show the whole input. If the input's field cwd is a non-empty string, actionParts returns it
-// as cwd. onDisk is the file that the call writes, or nil if nod has not read it.
-func actionParts(r *schemas.Request, onDisk *schemas.DiskFile) (parts []Part, cwd string) {
+// as cwd. onDisk is the file that the call writes, or nil if nod has not read it. told are the reasons for the
+// risk that the headline has.
+func actionParts(r *schemas.Request, onDisk *schemas.DiskFile, told []string) (parts []Part, cwd string) {
 	raw := bytes.TrimSpace(r.ActionDetails)
 	fields, err := fieldsOf(raw)
 	if err != nil {
 		lines, spans := jsonLines(raw)
-		return []Part{{Label: "Input, as sent (" + err.Error() + ")", Quote: true, Lines: lines, Spans: spans}}, ""
+		s := size{told: told}
+		s.add(lines)
+		return append(s.part(), Part{Label: "Input, as sent (" + err.Error() + ")", Quote: true, Lines: lines, Spans: spans}), ""
 	}
-	a := &action{r: r, onDisk: onDisk, fields: fields}
+	a := &action{r: r, onDisk: onDisk, fields: fields, size: size{told: told}}
 	if text, ok := a.text("cwd"); ok && text != "" {
 		cwd = text
 		a.drop("cwd")
@@ -47,15 +52,15 @@ func actionParts(r *schemas.Request, onDisk *schemas.DiskFile) (parts []Part, cw
 	}
 	slices.SortStableFunc(a.fields, func(x, y field) int { return order(x.name) - order(y.name) })
 	for _, f := range a.fields {
-		a.parts = append(a.parts, fieldPart(f))
+		a.field(f)
 	}
-	return a.parts, cwd
+	return append(a.size.part(), a.parts...), cwd
 }
 
 // Directory returns the directory in which a call acts, as the agent sent it. The result is empty if the
 // input does not name a directory.
 func Directory(r *schemas.Request) string {
-	_, cwd := actionParts(r, nil)
+	_, cwd := actionParts(r, nil, nil)
 	return cwd
 }
 
@@ -86,8 +91,29 @@ func (a *action) drop(names ...string) {
 }
 
 func (a *action) quote(label, text string, styles []payload.Span) {
+	a.quoteAs(label, text, styles, policy.FileText)
+}
+
+// quoteAs quotes a text of a kind, in which it looks for harm.
+func (a *action) quoteAs(label, text string, styles []payload.Span, kind policy.TextKind) {
 	lines, spans := quotation(text, styles)
+	a.size.add(lines)
+	a.size.lookIn(text, styles, kind)
 	a.parts = append(a.parts, Part{Label: label, Quote: true, Lines: lines, Spans: spans})
+}
+
+// field appends a field that no other part shows.
+func (a *action) field(f field) {
+	part := fieldPart(f)
+	if part.Quote {
+		a.size.add(part.Lines)
+		if text, ok := textOf(f.raw); ok {
+			a.size.lookIn(text, nil, policy.FileText)
+		} else {
+			a.size.lookIn(string(f.raw), nil, policy.FileText)
+		}
+	}
+	a.parts = append(a.parts, part)
 }
 
 // head appends a line with nod's verb for the call, such as Write, and the verb's object, which comes
@@ -103,9 +129,10 @@ func (a *action) question() {
 	if plan, ok := a.text("plan"); ok && strings.TrimSpace(plan) != "" {
 		a.drop("plan")
 		if a.r.Title != "" {
-			a.quote("", a.r.Title, nil)
+			lines, spans := quotation(a.r.Title, nil)
+			a.parts = append(a.parts, Part{Quote: true, Lines: lines, Spans: spans})
 		}
-		a.quote("", plan, payload.Markdown(plan))
+		a.quoteAs("", plan, payload.Markdown(plan), policy.PlanText)
 		return
 	}
 	name, text := a.first("question", "message", "prompt")
@@ -161,7 +188,7 @@ func (a *action) command() bool {
 	}
 	if name, text := a.first("command", "cmd"); name != "" {
 		a.drop(name)
-		a.quote("", text, payload.Shell(text))
+		a.quoteAs("", text, payload.Shell(text), policy.CommandText)
 		return true
 	}
 	for _, f := range a.fields {
@@ -169,7 +196,7 @@ func (a *action) command() bool {
 		if f.name == "command" && json.Unmarshal(f.raw, &argv) == nil && len(argv) == 3 && bytes.Count(f.raw, []byte(`\u`)) == 0 &&
 			slices.Contains(shells, argv[0]) && slices.Contains([]string{"-c", "-lc"}, argv[1]) && argv[2] != "" {
 			a.drop(f.name)
-			a.quote(argv[0]+" "+argv[1], argv[2], payload.Shell(argv[2]))
+			a.quoteAs(argv[0]+" "+argv[1], argv[2], payload.Shell(argv[2]), policy.CommandText)
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package people
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/connectors/people/payload"
@@ -14,10 +15,8 @@ const maxItem = 40
 // caption returns the line below the payload: the agent's program, the project and directory, and the
 // session's label, such as "— Claude Code · app · fix-ci". cwd is the directory of the call, or empty.
 func caption(p *schemas.Prompt, cwd string) Part {
-	text := captionMark + strings.Join(lines(
-		captionItem(orElse(p.Request.AgentName, p.Agent)),
-		captionItem(place(p.Request.Project, cwd)),
-		captionItem(p.Request.SessionLabel)), " · ")
+	items := lines(captionItem(orElse(p.Request.AgentName, p.Agent)), captionItem(place(p.Request.Project, cwd)), captionItem(p.Request.SessionLabel))
+	text := captionMark + strings.Join(slices.Compact(items), " · ") // a session's label is often the project's name
 	return Part{Label: text, Caption: true, Spans: [][]payload.Span{{{From: 0, To: len(text), Style: payload.Faint}}}}
 }
 

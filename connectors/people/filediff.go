@@ -219,9 +219,13 @@ func (a *action) diff(verb, file string, d fileDiff) {
 	a.head(strings.TrimSpace(verb+" "+extent), file, fileName(file))
 	part := Part{Label: d.label, Quote: true}
 	part.Lines, part.Spans = diffLines(d.lines)
+	a.size.add(part.Lines)
+	a.size.lookAtAdded(d.lines)
+	a.size.keepChanged(d.lines, part.Lines, part.Spans)
 	a.parts = append(a.parts, part)
 	if d.whole != "" {
-		a.quote("Whole text", d.whole, nil)
+		lines, spans := quotation(d.whole, nil)
+		a.parts = append(a.parts, Part{Label: "Whole text", Quote: true, Lines: lines, Spans: spans})
 	}
 }
 

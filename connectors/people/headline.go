@@ -37,7 +37,7 @@ func headline(p *schemas.Prompt) Part {
 			h.own("; ")
 		}
 		h.own(Line(reason))
-		h.objects(p.Targets, reason, told)
+		h.objects(p, reason, told)
 	}
 	if !outside {
 		return h.part()
@@ -51,7 +51,7 @@ func headline(p *schemas.Prompt) Part {
 			h.own("; ")
 		}
 		h.own("names")
-		h.objects(rest, schemas.OutsideProject, told)
+		h.objects(&schemas.Prompt{Targets: rest, Request: p.Request}, schemas.OutsideProject, told)
 	case len(told) > 0:
 	case len(reasons) == 0:
 		h.own("names files outside the project")
@@ -98,16 +98,16 @@ func (h *headlineText) own(text string) {
 // objects appends the objects of one reason in up to three groups: objects outside the project, objects
 // whose place is unknown, and objects in the project. After each group it says where the objects are. It
 // adds the objects outside the project to told.
-func (h *headlineText) objects(all []schemas.Target, reason string, told map[string]bool) {
+func (h *headlineText) objects(p *schemas.Prompt, reason string, told map[string]bool) {
 	lead := " "
 	for _, place := range []schemas.Place{schemas.PlaceOutside, "", schemas.PlaceProject} {
 		var names []string
-		for i := range all {
-			t := &all[i]
+		for i := range p.Targets {
+			t := &p.Targets[i]
 			if t.Does != reason || t.Place != place {
 				continue
 			}
-			if name := objectName(t); !slices.Contains(names, name) {
+			if name := objectName(t, p.Request.Project); !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 			if place == schemas.PlaceOutside {
@@ -134,14 +134,19 @@ var placeWords = map[schemas.Place]string{schemas.PlaceOutside: " outside the pr
 
 // objectName returns the name of an object as the call contains it. If nod knows the full path and the
 // name hides the place, it returns the path. A name hides the place if the object is outside the project,
-// or if the name contains ".." or begins with "~".
-func objectName(t *schemas.Target) string {
+// or if the name is ".", contains "..", or begins with "~" or "$". For a file in the project that the call
+// names by a full path, objectName returns the path from the project on.
+func objectName(t *schemas.Target, project string) string {
+	name := t.Name
+	below, inside := strings.CutPrefix(t.Path, strings.TrimSuffix(project, "/")+"/")
 	switch {
 	case t.Path == "":
-	case t.Place == schemas.PlaceOutside, strings.Contains("/"+t.Name+"/", "/../"), strings.HasPrefix(t.Name, "~"):
-		return cut(Line(t.Path), maxObject)
+	case t.Place == schemas.PlaceProject && path.IsAbs(name) && inside && project != "":
+		name = below
+	case t.Place == schemas.PlaceOutside, name == ".", strings.Contains("/"+name+"/", "/../"), strings.ContainsAny(name[:min(1, len(name))], "~$/"):
+		name = t.Path
 	}
-	return cut(Line(t.Name), maxObject)
+	return cut(Line(name), maxObject)
 }
 
 func (h *headlineText) part() Part {
@@ -164,28 +169,27 @@ func more(n int) string {
 	return " and " + strconv.Itoa(n) + " more"
 }
 
-// whereLines returns a line with the full path of each file on which a call acts, and whether
-// that file is in the project. The last line is the directory in which the call runs.
+// whereLines returns lines that say where a call takes effect: first a line for each place that is no file,
+// such as a server, then a line with the full path of each file and whether the file is in the project. The
+// last line is the directory in which the call runs.
 func whereLines(p *schemas.Prompt, cwd string) (all []string) {
-	n := 0
+	var places, files []string
 	for i := range p.Targets {
-		t := &p.Targets[i]
-		if t.Path == "" {
-			continue
-		}
-		text := cut(Line(t.Path), 2*maxObject)
-		if place := strings.TrimSpace(placeWords[t.Place]); place != "" {
-			text += ", " + place
-		}
-		if slices.Contains(all, text) {
-			continue
-		}
-		if n++; n <= maxObjects {
-			all = append(all, text)
+		switch t := &p.Targets[i]; {
+		case t.Path != "":
+			files = addPlace(files, t.Path, t.Place)
+		case t.Does == schemas.ActsOn:
+			places = addPlace(places, t.Name, t.Place)
 		}
 	}
-	if n > maxObjects {
-		all = append(all, strings.TrimSpace(more(n-maxObjects)))
+	if len(places) == 0 {
+		places = serviceOf(&p.Request)
+	}
+	for _, list := range [][]string{places, files} {
+		all = append(all, list[:min(len(list), maxObjects)]...)
+		if n := len(list) - maxObjects; n > 0 {
+			all = append(all, strings.TrimSpace(more(n)))
+		}
 	}
 	if cwd == "" && p.Request.Kind != schemas.KindToolCall {
 		return all
@@ -195,6 +199,38 @@ func whereLines(p *schemas.Prompt, cwd string) (all []string) {
 		verb = "runs in "
 	}
 	return append(all, verb+orElse(Line(cwd), "(not said)")+projectNote(p.Request.Project, cwd))
+}
+
+func addPlace(list []string, name string, place schemas.Place) []string {
+	text := cut(Line(name), 2*maxObject)
+	if words := strings.TrimSpace(placeWords[place]); words != "" {
+		text += ", " + words
+	}
+	if slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
+}
+
+// serviceOf returns the host of the address that a call fetches, or the MCP server of the call's tool.
+func serviceOf(r *schemas.Request) []string {
+	if r.Kind != schemas.KindToolCall {
+		return nil
+	}
+	if r.ActionType == schemas.ActionNetwork {
+		fields, _ := fieldsOf(r.ActionDetails)
+		a := &action{r: r, fields: fields}
+		_, address := a.first("url")
+		for _, host := range payload.URL(address) {
+			return addPlace(nil, address[host.From:host.To], "")
+		}
+	}
+	if rest, ok := strings.CutPrefix(r.ToolName, "mcp__"); ok {
+		if server, _, ok := strings.Cut(rest, "__"); ok && server != "" {
+			return addPlace(nil, "the MCP server "+server, "")
+		}
+	}
+	return nil
 }
 
 // projectNote returns a text that says whether a directory is in its project.

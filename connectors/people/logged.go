@@ -74,7 +74,7 @@ func LoggedParts(l *schemas.LoggedRequest) []Part {
 		parts = slices.Insert(parts, 0, Part{Label: "Wants", Lines: []string{unknownText(l)}})
 		return append(parts, inGroup(Rest, slices.DeleteFunc(restParts(&p), func(part Part) bool { return part.Label == "Host" || part.Label == "Wants" }))...)
 	}
-	action, cwd := actionParts(&p.Request, nil)
+	action, cwd := actionParts(&p.Request, nil, nil)
 	if tags := requestedPermissions(&p); len(tags) > 0 {
 		action = slices.Insert(action, 0, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}

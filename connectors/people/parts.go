@@ -30,6 +30,9 @@ type Part struct {
 	// Spans contains the styles of each line, with offsets in bytes. Spans is nil if no line has a style.
 	Spans [][]payload.Span
 	Group Group
+	// Look means that the part says how long the payload is, and repeats the lines of the payload at which a
+	// person must look first.
+	Look bool
 }
 
 // Group says whether a person must see a part. A person must see all parts of the group Essential before
@@ -87,7 +90,7 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 // unfolded returns the parts that a channel must not fold. For an agent's question that is no plan, the
 // result rest contains the parts with the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
-	essential, cwd := actionParts(&p.Request, p.OnDisk)
+	essential, cwd := actionParts(&p.Request, p.OnDisk, p.Reasons)
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
@@ -161,8 +164,9 @@ func restParts(p *schemas.Prompt) []Part {
 // prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
-	_, cwd := actionParts(&p.Request, p.OnDisk)
-	parts := slices.Concat([]Part{headline(p), {Label: "Begins", Lines: lines(Summary(p, width))}}, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
+	action, cwd := actionParts(&p.Request, p.OnDisk, p.Reasons)
+	look := slices.DeleteFunc(action, func(part Part) bool { return !part.Look })
+	parts := slices.Concat([]Part{headline(p)}, look, []Part{{Label: "Begins", Lines: lines(Summary(p, width))}}, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	read := "read it with: nod show " + Line(p.PendingID)
 	if p.Decision != nil {
 		parts = append(parts,

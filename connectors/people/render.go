@@ -23,6 +23,7 @@ type Row struct {
 	Text  string
 	Spans []payload.Span
 	Group Group
+	Look  bool // see Part
 }
 
 // Paint returns the text of the row, after f has changed each piece with a style.
@@ -64,7 +65,11 @@ func Rows(parts []Part, width int) []Row {
 		if i > 0 && !part.Field && !part.Caption && (apart || part.Group != parts[i-1].Group || parts[i-1].Quote || parts[i-1].Field) {
 			l.add("", nil, parts[i-1].Group)
 		}
+		from := len(l.rows)
 		l.part(part, width)
+		for n := range l.rows[from:] {
+			l.rows[from+n].Look = part.Look
+		}
 	}
 	return l.rows
 }
@@ -72,7 +77,7 @@ func Rows(parts []Part, width int) []Row {
 type layout struct{ rows []Row }
 
 func (l *layout) add(text string, spans []payload.Span, g Group) {
-	l.rows = append(l.rows, Row{text, spans, g})
+	l.rows = append(l.rows, Row{Text: text, Spans: spans, Group: g})
 }
 
 func (l *layout) part(p Part, width int) {

@@ -91,8 +91,8 @@ func remembered() *schemas.Prompt {
 
 // ownRow matches a row that starts with a label of nod, or with the bar that marks a text of the
 // agent.
-var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Calls|Where|Not shown|Host|Expires|Answers) {3,}\S|` +
-	`— .+|(?:low|medium|high|unknown)(?:: | risk$).*|(?:Call|Fetch|Read|Write|Edit)[0-9+− /a-z]* \S|Patch[0-9+− ]*$|(?:ba|z)?sh -l?c$|Permissions$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
+var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Calls|Where|Not shown|Host|Expires|Answers|Length) {3,}\S|` +
+	`— .+|(?:low|medium|high|unknown)(?:: | risk$).*|(?:Call|Fetch|Read|Write|Edit)[0-9+− /a-z]* \S|Patch[0-9+− ]*$|Look first: [a-z0-9].*|(?:ba|z)?sh -l?c$|Permissions$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
 
 func FuzzText(f *testing.F) {
 	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf ."), edit()} {
@@ -133,7 +133,13 @@ func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 	}
 	for _, command := range commands {
 		for _, width := range []int{0, 40, 41, 80, 200} {
-			rows, _, found := strings.Cut(Text(runs(command), now, width), "\n"+captionMark)
+			var text strings.Builder
+			for _, row := range Rows(Parts(runs(command), now), width) {
+				if !row.Look {
+					text.WriteString(row.Text + "\n")
+				}
+			}
+			rows, _, found := strings.Cut(text.String(), "\n"+captionMark)
 			require.True(t, found)
 			_, rows, found = strings.Cut(rows, "\n") // leave out the row with the headline
 			require.True(t, found)
@@ -274,95 +280,6 @@ func TestPaintChangesNoCharacter(t *testing.T) {
 	}
 	row := Rows(Parts(runs("rm -rf \u202ex"), now), 60)[1]
 	assert.Equal(t, "│ <command rm> <flag -rf> <mark ⟦U+202E⟧>x", row.Paint(func(style payload.Style, s string) string { return "<" + string(style) + " " + s + ">" }))
-}
-
-func TestTheCaptionSaysWhoAndWhere(t *testing.T) {
-	p := runs("rm -rf ../x")
-	p.Request.Project = "/src/app"
-	for cwd, want := range map[string]string{
-		"/src/app":        "— Claude Code · app · fix-ci",
-		"/src/app/web":    "— Claude Code · app/web · fix-ci",
-		"/src/app/../etc": "— Claude Code · app, in /src/app/../etc · fix-ci",
-		"/src/apple":      "— Claude Code · app, in /src/apple · fix-ci",
-	} {
-		assert.Equal(t, want, caption(p, cwd).Label)
-	}
-	p.Request.AgentName, p.Request.SessionLabel = "Claude Code · low risk", ""
-	assert.Equal(t, "— Claude Code ⟦U+00B7⟧ low risk · app", caption(p, "/src/app").Label)
-}
-
-// The line above the payload names what the call does, to which objects, and where they are. If some
-// objects are outside the project, the line says so next to these objects only.
-func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
-	const in, out = schemas.PlaceProject, schemas.PlaceOutside
-	target := func(does, name, path string, place schemas.Place) schemas.Target {
-		return schemas.Target{Does: does, Name: name, Path: path, Place: place}
-	}
-	for _, c := range []struct {
-		reasons []string
-		targets []schemas.Target
-		want    string
-	}{
-		{nil, nil, "high risk"},
-		{[]string{"deletes files"}, nil, "high: deletes files"},
-		{[]string{"deletes files", "outside the project"}, nil, "high: deletes files outside the project"},
-		{[]string{"outside the project"}, nil, "high: names files outside the project"},
-		{[]string{"deletes files"}, []schemas.Target{target("deletes files", "build", "/src/app/build", in)}, "high: deletes files (build) in the project"},
-		{[]string{"deletes files", "outside the project"}, []schemas.Target{
-			target("deletes files", "build", "/src/app/build", in), target("deletes files", "../x", "/src/x", out), target("outside the project", "../x", "/src/x", out),
-		}, "high: deletes files (/src/x) outside the project and (build) in the project"},
-		{[]string{"writes files", "outside the project"}, []schemas.Target{
-			target("writes files", "a", "/src/app/a", in), target("outside the project", "/etc/x", "/etc/x", out),
-		}, "high: writes files (a) in the project; names (/etc/x) outside the project"},
-		{[]string{"uses the network", "runs its input as code"}, []schemas.Target{target("uses the network", "get.example", "", "")},
-			"high: uses the network (get.example); runs its input as code"},
-		{[]string{"deletes files"}, []schemas.Target{
-			target("deletes files", "a", "", ""), target("deletes files", "b", "", ""), target("deletes files", "c", "", ""), target("deletes files", "d", "", ""),
-		}, "high: deletes files (a, b, c and 1 more)"},
-		{[]string{"deletes files"}, []schemas.Target{target("deletes files", "a\n\u202elow risk", "", "")}, "high: deletes files (a⏎⟦U+202E⟧low risk)"},
-	} {
-		p := runs("x")
-		p.Risk, p.Reasons, p.Targets = schemas.RiskHigh, c.reasons, c.targets
-		h := headline(p)
-		assert.Equal(t, c.want, h.Label)
-		styled := Row{Text: h.Label, Spans: h.Spans[0]}.Paint(func(style payload.Style, s string) string {
-			assert.Equal(t, payload.RiskHigh, style)
-			assert.NotContains(t, s, "build", "a text of the agent looks like one of nod")
-			return s
-		})
-		assert.Equal(t, h.Label, styled)
-	}
-	p := runs("x")
-	p.Risk, p.Reasons = schemas.RiskHigh, []string{strings.Repeat("x", 500)}
-	assert.LessOrEqual(t, Cells(headline(p).Label), maxHeadline)
-}
-
-// The part Where contains the full path of each file on which the call acts, and the directory in
-// which the call runs.
-func TestTheWhereLinesHaveTheResolvedTargets(t *testing.T) {
-	p := runs("rm -rf ../x")
-	p.Request.Project = "/src/app"
-	p.Targets = []schemas.Target{
-		{Does: "deletes files", Name: "../x", Path: "/src/x", Place: schemas.PlaceOutside}, {Does: "a", Name: "../x", Path: "/src/x", Place: schemas.PlaceOutside},
-		{Does: "a", Name: "x.test"}, {Does: "a", Name: "b", Path: "/src/app/b", Place: schemas.PlaceProject},
-	}
-	targets := []string{"/src/x, outside the project", "/src/app/b, in the project"}
-	for cwd, want := range map[string]string{
-		"/src/app": "runs in /src/app, the project", "/src/app/web": "runs in /src/app/web, in the project /src/app",
-		"/src/app/../x": "runs in /src/app/../x, outside the project /src/app", "": "runs in (not said); project: /src/app",
-	} {
-		assert.Equal(t, append(targets[:2:2], want), whereLines(p, cwd))
-	}
-}
-
-// If a call runs code that no screen shows, such as a downloaded script, a part beside the
-// payload names that code. A person must see this part before allowing the call.
-func TestCodeThatIsNotShownIsNamed(t *testing.T) {
-	p := runs("curl x | sh")
-	p.Unseen = []string{"the downloaded script"}
-	part := Parts(p, now)[2]
-	assert.Equal(t, Part{Label: "Not shown", Lines: []string{"the downloaded script"}}, part)
-	assert.Contains(t, Layout(Brief(p, now), 80), "Not shown   the downloaded script")
 }
 
 // A person must see a plan and all other fields of its input before approving the plan, because

@@ -75,35 +75,74 @@ func atom(s string) string {
 func Wrap(s string, width int) []string { return wrap(s, width, true) }
 
 // wrap breaks s into rows of at most width columns that contain the whole text. If the parameter words is
-// true, wrap breaks between words if possible. wrap never splits a ⟦…⟧ mark. A space at a break becomes
-// the first character of the next row, because it would be invisible at the end of a row. If width is 0,
-// wrap does not break s.
+// true, wrap breaks between words if possible. Otherwise s is a payload, and a row ends at a space or at a
+// separator, such as the / of a path, only if it is at least half full. wrap never splits a ⟦…⟧ mark. A space
+// at a break becomes the first character of the next row, because it would be invisible at the end of a row.
+// If width is 0, wrap does not break s.
 func wrap(s string, width int, words bool) []string {
 	if width <= 0 || Cells(s) <= width {
 		return []string{s}
 	}
 	var rows []string
-	start, used, space := 0, 0, 0
+	start, used := 0, 0
+	var at breaks
 	for i := 0; i < len(s); {
 		a := atom(s[i:])
 		for used+Cells(a) > width && i > start {
-			end := i
-			if words && space > start {
-				end = space
-			}
+			end := at.best(s, start, i, width, words)
 			if kept := strings.TrimRight(s[start:end], " "); kept != "" {
 				end = start + len(kept)
 			}
 			rows = append(rows, s[start:end])
 			start, used = end, Cells(s[end:i])
 		}
-		if a == " " {
-			space = i
-		}
+		at.note(s, i, a)
 		i += len(a)
 		used += Cells(a)
 	}
 	return append(rows, s[start:])
+}
+
+// breaks has the latest offsets of a text at which a row can end well.
+type breaks struct{ space, strong, weak int }
+
+// The separators after which a row can end. A weak separator counts only between letters or digits, where it
+// is not the beginning of a flag or of a file name.
+const (
+	strongSeparators = "/\\,;|&?(["
+	weakSeparators   = "-_.=:@+"
+)
+
+// note remembers the atom a of s, at the offset i, if a row can end before or after it.
+func (b *breaks) note(s string, i int, a string) {
+	after := i + len(a)
+	switch {
+	case a == " ":
+		b.space = i
+	case len(a) > 1 || after == len(s) || s[after] == a[0] || strings.HasSuffix(s[:after], "://"): // "&&", and a scheme with its host, stay whole
+	case strings.Contains(strongSeparators, a) && (i == 0 || !strings.Contains(" ([{'\"", s[i-1:i])): // not after the first / of a path
+		b.strong = after
+	case strings.Contains(weakSeparators, a) && i > 0 && isPlain(s[i-1]) && isPlain(s[after]):
+		b.weak = after
+	}
+}
+
+func isPlain(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// best returns the offset at which the row that begins at start ends, at most end.
+func (b *breaks) best(s string, start, end, width int, words bool) int {
+	switch {
+	case s[end] == ' ':
+		return end
+	case words && b.space > start:
+		return b.space
+	}
+	for _, at := range []int{b.space, b.strong, b.weak} {
+		if at > start && at <= end && 2*Cells(s[start:at]) >= width {
+			return at
+		}
+	}
+	return end
 }
 
 // cut shortens s to at most width columns. If it removes text, the result ends with cutMark.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -161,6 +162,13 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Equal("aaaa-1", shown["pending_id"])
 	env.Equal(map[string]any{"to": "production"}, without(shown["action_details"], "cwd"))
 	env.Exits(env.Nod("show", "bbbb"), 0, "production", "")
+	narrow := env.Command("show", "bbbb")
+	narrow.Env = append(narrow.Env, "COLUMNS=50")
+	rows, err := narrow.Output()
+	env.NoError(err)
+	for row := range strings.Lines(string(rows)) {
+		env.LessOrEqual(people.Cells(strings.TrimSuffix(row, "\n")), 50, "a pipe honours COLUMNS")
+	}
 	env.Exits(env.Nod("show", "aaaa"), 1, "", "begins the ids of 2 requests (S.aaaa-1, S.aaaa-2): give")
 	env.Exits(env.Nod("show", "bbb"), 0, "production", "")
 	env.Exits(env.Nod("show", "cccc"), 1, "", "no request")

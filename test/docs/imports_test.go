@@ -93,6 +93,7 @@ var mayImport = []struct {
 	{"connectors/people/peopletest", []string{"schemas", "connectors/people", "internal/testlog"}},
 	{"connectors/people/web", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/web/issuer", "connectors/httpserve", "internal/callerlimit"}},
 	{"connectors/people/web/issuer", []string{"schemas"}},
+	{"connectors/people", []string{"actors/policy", "connectors/people/payload", "schemas"}},
 	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/webapi", "connectors/httpserve"}},
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve", "traces"}},
 	{"connectors/agents/tokens/...", []string{"schemas"}},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -214,9 +215,13 @@ func read(p *rig.Pane) (rows []string) {
 }
 
 // payload returns the request's command. It joins the rows between the headline, which has no mark, and the
-// line with the agent. A row is a line of the command, or a part of a broken line.
+// line with the agent. A row is a line of the command, or a part of a broken line. The lines to look at first,
+// which repeat lines of the command, do not count.
 func payload(rows []string) string {
 	var b strings.Builder
+	if look := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, "Look first: ") }); look >= 0 {
+		rows = rows[look+slices.Index(rows[look:], "")+1:]
+	}
 	for _, row := range rows {
 		text, first := strings.CutPrefix(row, "│ ")
 		if row == "│" { // tmux cuts blanks at the end of a row

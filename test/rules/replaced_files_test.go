@@ -28,7 +28,7 @@ func TestAPersonIsToldWhatAWriteReplaces(t *testing.T) {
 		r.ActionType, r.ActionDetails, r.Host, r.Project = schemas.ActionFileWrite, input, host, project
 		return env.Stored(ada.Asks(r).Key).Record.Reasons
 	}
-	env.Equal([]string{"replaces a file of 2 lines"}, reason("a", "here", "main.go"))
+	env.Equal([]string{"overwrites a file, replacing 2 lines by 1"}, reason("a", "here", "main.go"))
 	env.Equal([]string{"creates a file"}, reason("b", "here", "new.go"))
 	env.Equal([]string{"writes a file"}, reason("c", "there", "main.go"))
 }

@@ -113,7 +113,9 @@ func Inner(argv []string) []string {
 }
 
 // containerValues are the flags of docker exec and docker run whose next word is a value.
-var containerValues = strings.Fields("e env env-file u user w workdir v volume p publish name network net mount entrypoint h hostname m memory c cpus l label add-host cap-add cap-drop device platform pull restart security-opt detach-keys index gpus ulimit tmpfs log-driver ip dns pid ipc")
+var containerValues = strings.Fields("a add-host annotation attach blkio-weight c cap-add cap-drop cgroup-parent cgroupns cidfile cpu-period cpu-quota cpu-shares cpus cpuset-cpus detach-keys device dns " +
+	"domainname e entrypoint env env-file expose gpus group-add h health-cmd hostname index ip ipc isolation l label label-file link log-driver log-opt m mac-address memory mount name net network " +
+	"network-alias oom-score-adj p pid pids-limit platform publish pull restart runtime security-opt shm-size stop-signal stop-timeout storage-opt sysctl tmpfs u ulimit user userns uts v volume volume-driver volumes-from w workdir")
 
 // MayBeCode reports whether a word is long enough to be code in a language.
 func MayBeCode(lang Language, w string) bool {

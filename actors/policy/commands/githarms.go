@@ -71,7 +71,11 @@ func hasFlag(args []string, flags ...string) bool {
 func pathsOfGit(args []string) []string {
 	switch args[0] {
 	case "rm", "clean":
-		return operands(args[1:], "e", "exclude", "pathspec-from-file")
+		all := operands(args[1:], "e", "exclude", "pathspec-from-file")
+		if len(all) == 0 && args[0] == "clean" {
+			return []string{"."}
+		}
+		return all
 	case "restore":
 		return operands(args[1:], "s", "source", "pathspec-from-file")
 	case "checkout":

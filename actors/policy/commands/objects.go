@@ -21,6 +21,9 @@ func Objects(argv []string, h Harm) (files, names []string) {
 	case h == usesNetwork, h == runsRemotely, h == publishes, h == changesSystems, h == deletesElsewhere, h == overwritesOthers:
 		return nil, placesOf(name, argv)
 	}
+	if h == opensMachine || h == opensDirectory || h == controlsContainers {
+		return Mounted(argv), nil
+	}
 	switch name {
 	case "rm", "rmdir", "unlink", "trash", "shred", "srm", "truncate", "mkdir", "touch", "tee", "unzip":
 		return operands(args, valueFlags[name]...), nil
@@ -243,15 +246,9 @@ var buildOutputs = []string{
 // IsBuildOutput reports whether a path in a project leads to a directory, or into one, that usually holds only
 // files that a build can make again. A pattern must begin below such a directory.
 func IsBuildOutput(rel string) bool {
-	for seg := range strings.SplitSeq(strings.Trim(rel, "/"), "/") {
-		if pathname.IsGlob(seg) {
-			return false
-		}
-		if slices.Contains(buildOutputs, seg) {
-			return true
-		}
-	}
-	return false
+	segs := strings.Split(strings.Trim(rel, "/"), "/")
+	at := slices.IndexFunc(segs, func(seg string) bool { return pathname.IsGlob(seg) || slices.Contains(buildOutputs, seg) })
+	return at >= 0 && !pathname.IsGlob(segs[at]) && !slices.Contains(segs, ".git") // a repository in build may hold work
 }
 
 // IsDeletion reports whether the harm is a deletion of named files.
@@ -281,6 +278,7 @@ type Input struct {
 	Piped      bool // the command reads the output of another command
 	Computed   bool // a word is the output of another command
 	Downloaded bool // another command of the line uses the network
+	Shown      bool // the command reads only a here-document of the line, in which the shell replaces nothing
 }
 
 // DownloadedScript describes code that a line downloads and runs at once.
@@ -295,7 +293,7 @@ func Unseen(argv []string, harms []Harm, in Input) string {
 	all := slices.DeleteFunc(operands(argv[1:], "m"), func(a string) bool { return a == "-" })
 	inline := known.inline != "" && slices.Contains(argv[1:], known.inline) || known.Interprets && slices.Contains(harms, runsInlineCode)
 	switch {
-	case inline && !in.Computed:
+	case inline && !in.Computed, in.Shown && !in.Piped:
 		return ""
 	case known.RunsInput() && (inline || slices.Contains(harms, runsInput) || in.Piped && len(all) == 0), known.RunsInput() && in.Computed && in.Downloaded && len(all) > 0 && all[0] == "":
 		if in.Downloaded {

@@ -72,6 +72,9 @@ func systemNames(name string, args []string) (names []string) {
 			names = append(names, value)
 		}
 	}
+	if base := databaseOf(name, args); base != "" && len(flagValues(args, "d", "dbname", "D", "database")) == 0 {
+		names = append(names, "database "+base)
+	}
 	words := operands(args)
 	for _, a := range words {
 		if at := strings.Index(a, "://"); at <= 0 || strings.ContainsAny(a[:at], "= ") {
@@ -92,6 +95,29 @@ func systemNames(name string, args []string) (names []string) {
 		names = append(names, s.inUse)
 	}
 	return names
+}
+
+// databaseFlags are the flags of database clients that have the next word as their value, and the long flags
+// that have none.
+var databaseFlags = map[string]struct{ value, plain []string }{
+	"psql": {strings.Fields("c command d dbname f file F field-separator h host L log-file o output p port P pset R record-separator T table-attr U username v set variable"),
+		strings.Fields("no-psqlrc quiet single-transaction tuples-only no-align csv html expanded echo-all echo-errors echo-queries no-password password list")},
+	"mysql": {strings.Fields("D database e execute h host P port S socket u user"), strings.Fields("batch table silent force vertical html xml skip-column-names raw")},
+}
+
+// databaseOf returns the database that the only operand of a database client names. It returns "" if nod
+// cannot tell, for example because of a flag that it does not know.
+func databaseOf(name string, args []string) string {
+	flags, known := databaseFlags[name]
+	for _, a := range args {
+		long, isLong := strings.CutPrefix(a, "--")
+		long, _, with := strings.Cut(long, "=")
+		known = known && (!isLong || with || slices.Contains(flags.value, long) || slices.Contains(flags.plain, long))
+	}
+	if all := operands(args, flags.value...); known && len(all) == 1 && IsPlain(all[0]) && !strings.ContainsAny(all[0], ":=/") {
+		return all[0]
+	}
+	return ""
 }
 
 // onGitHub returns the repository that an operand of a gh command names, as text for people. If no operand

@@ -19,8 +19,13 @@ func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) 
 	if !client && !slices.ContainsFunc(argv[1:], hasScheme) || Reader(name) != nil || name == "git" && !gitConnects(argv) {
 		return nil
 	}
-	for _, w := range argv[1:] {
+	left := maxURLBytes
+	for _, spelled := range argv[1:] {
+		w := spelled
 		var urls []string
+		if client {
+			w = fewSlashes.ReplaceAllString(w, "$1://")
+		}
 		switch {
 		case hasScheme(w):
 			urls = urlIn.FindAllString(w, maxURLs)
@@ -28,7 +33,10 @@ func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) 
 			urls = []string{"http://" + w}
 		}
 		for _, u := range urls {
-			for _, f := range weburl.OfWord(u, partial(w)) {
+			if left -= min(len(u), weburl.MaxSearched); left < 0 {
+				return append(all, weburl.TooMany)
+			}
+			for _, f := range weburl.OfWord(u, partial(spelled)) {
 				if !slices.Contains(all, f) {
 					all = append(all, f)
 				}
@@ -38,10 +46,16 @@ func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) 
 	return all
 }
 
+// fewSlashes matches the beginning of an address that curl takes with one to three slashes, or without any.
+var fewSlashes = lazyregexp.New(`(?i)^(https?|ftps?):/{0,3}`)
+
 func hasScheme(w string) bool { return strings.Contains(w, "://") }
 
-// maxURLs is the number of URLs in one word that nod checks.
-const maxURLs = 20
+// The number of URLs in one word, and the bytes of all URLs in a command, that nod checks.
+const (
+	maxURLs     = 20
+	maxURLBytes = 8 << 10
+)
 
 // bareURL matches the address of a web server without its scheme. It needs more than the name of a host.
 var bareURL = lazyregexp.New(`^(?:[^-\s/@{}"'=][^\s/@{}"']*@[\w.-]+|[\w-]+(?:\.[\w-]+)+(?::\d+)?[/?])`)

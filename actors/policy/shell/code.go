@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -61,7 +62,10 @@ func (f *Facts) addInlineCode(argv []string, depth int) {
 	if len(inner) == 0 || depth > maxNested {
 		return
 	}
+	outer := f.host
+	f.host = cmp.Or(outer, commands.HostOf(argv))
 	f.addCommand(inner, true, depth+1)
+	f.host = outer
 }
 
 // codeInput is a text that a command reads as code.
@@ -136,4 +140,19 @@ func printed(n syntax.Node, src string) string {
 		return true
 	})
 	return strings.Join(all, "\n")
+}
+
+// readsShownText reports whether the last input of a statement is a here-document in which the shell replaces
+// nothing, so that the line shows all of it.
+func readsShownText(s *syntax.Stmt) bool {
+	shown := false
+	for _, r := range s.Redirs {
+		switch {
+		case r.Hdoc != nil && (r.N == nil || r.N.Value == "0"):
+			shown = !slices.ContainsFunc(r.Hdoc.Parts, func(p syntax.WordPart) bool { _, isText := p.(*syntax.Lit); return !isText })
+		case r.Op != syntax.RdrOut && r.Op != syntax.AppOut:
+			shown = false
+		}
+	}
+	return shown
 }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -29,24 +30,33 @@ type Facts struct {
 	// part. The line has too many commands or words, or commands that are nested too deeply.
 	Incomplete bool
 	secrets    *secrets.Names
-	fed        [][]string      // by index in Commands: the words that reach the command from a pipe, a redirection or another command
-	partial    map[string]bool // the known parts of words whose whole value only the shell knows
-	feeding    []string        // the words for the next command in fed
+	fed        [][]string          // by index in Commands: the words that reach the command from a pipe, a redirection or another command
+	partial    map[string][]string // the known parts of words whose whole value only the shell knows, each with the words as the line spells them
+	exact      map[string]bool     // the words of the line of which nod knows all
+	away       map[string]string   // the words that mean files of other machines or containers alone, each with the name of the first of these
+	host       string              // the machine for which the next command is; or "" for this machine
+	at         []string            // host of each of Commands
+	feeding    []string            // the words for the next command in fed
 	vars       *variables
 	alike      [][][]string       // by index in Commands: the command with the texts that its variables may hold
 	others     [][]string         // the words for the next command in alike
 	meant      []string           // the words of all commands in alike
 	gitMoved   bool               // a variable may lead git to other settings
 	renamed    bool               // a name may mean another program than usual
+	searched   int                // the number of Commands that renames has searched
 	moved      bool               // a variable may lead a program to another place than its words name
 	loose      []bool             // by index in Commands: a word that only the shell knows may be a flag
 	looseNext  bool               // loose for the next command
 	code       []commands.Finding // the harms of code in other languages
 	codeTexts  []string           // texts that run as code
 	ranInput   bool               // a shell of the line reads command lines that the line holds
+	shown      []bool             // by index in Commands: the command reads only a here-document in which the shell replaces nothing
+	shownNext  bool               // shown for the next command
 	tooMany    bool               // the line has more commands than Commands
 	cut        bool               // the line is so long that Facts has only its beginning
 	harms      [][]commands.Harm  // by index in Commands; only those that were needed
+	long       bool               // the line is beyond a limit of tooMuch, so maxArgv limits its words
+	argvWords  int                // the number of words in Commands
 	faults     [][]weburl.Fault   // by index in Commands: what speaks against its URLs; nil until they are needed
 }
 
@@ -60,6 +70,9 @@ const maxFacts = 400
 // maxOperands limits the operands of a wrapper, such as sudo. Another command may begin at each
 // operand. A line with more operands is Incomplete.
 const maxOperands = 64
+
+// maxArgv bounds the words of all commands of a line that is too long to allow. A line with more is Incomplete.
+const maxArgv = 2000
 
 // maxText is the length, in bytes, up to which Facts searches a line that nod cannot parse.
 const maxText = 4 << 10
@@ -87,7 +100,7 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 			f.addWords([]string{w})
 		}
 		if long := parseLong(whole); long != nil {
-			f.cut = false
+			f.cut, f.long = false, true
 			f.walk(long, whole, 0)
 			f.ownWrites(true)
 			return f
@@ -158,33 +171,42 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		f.vars.learn(file, &in)
 	}
 	var inputs []codeInput
+	shown := map[*syntax.CallExpr]bool{}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
 			in.callExpr(n)
 			outer := f.feeding
 			f.feeding = append(outer[:len(outer):len(outer)], in.into[n]...)
+			outerShown := f.shownNext
+			f.shownNext = shown[n]
 			f.callExpr(n, src, depth)
-			f.feeding = outer
+			f.feeding, f.shownNext = outer, outerShown
 		case *syntax.Stmt:
 			in.redirects(n)
 			f.sockets(n, &in)
 			inputs = append(inputs, inputsOf(n, src)...)
+			if c, ok := n.Cmd.(*syntax.CallExpr); ok && readsShownText(n) {
+				shown[c] = true
+			}
 		case *syntax.Assign:
 			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
 			f.moved = f.moved || n.Name == nil || movingVariable.MatchString(n.Name.Value)
 		case *syntax.FuncDecl:
 			f.renamed = true
 		case *syntax.Redirect:
-			w, _ := word.Known(n.Word, src)
+			w, known := word.Known(n.Word, src)
+			f.spell(w, known, n.Word, src)
 			switch n.Op {
 			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
+				f.note(w, false)
 				f.Words = append(f.Words, w)
 				if n.Op == syntax.DplOut && !commands.IsCount("-"+w) && w != "-" {
 					f.Writes = append(f.Writes, w)
 				}
 			default:
 				if w != "/dev/null" {
+					f.note(w, false)
 					f.Writes = append(f.Writes, w)
 				}
 			}
@@ -216,12 +238,7 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 			f.looseNext = true
 		}
 		argv, inexact = append(argv, w), inexact || !known
-		if !known {
-			if f.partial == nil {
-				f.partial = map[string]bool{}
-			}
-			f.partial[w] = true
-		}
+		f.spell(w, known, a, src)
 	}
 	outer := f.others
 	f.others = f.vars.alternatives(c, argv)
@@ -285,6 +302,8 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 			return
 		}
 		inside := argv[i+1:]
+		outer := f.host
+		f.host = cmp.Or(outer, commands.HostOf(argv[i:]))
 		for _, other := range f.others {
 			for k := i + 1; len(other) == len(argv) && k < len(argv); k++ {
 				if other[k] != argv[k] {
@@ -309,6 +328,7 @@ func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 				f.walk(file, strings.Join(argv[i+1:], " "), depth+1)
 			}
 		}
+		f.host = outer
 		break
 	}
 }
@@ -317,6 +337,10 @@ func (f *Facts) addWords(words []string) {
 	if len(f.Words) >= maxFacts {
 		f.Incomplete = true
 		return
+	}
+	away := commands.Away(words)
+	for i, w := range words {
+		f.note(w, away[i])
 	}
 	f.Words = append(f.Words, words...)
 }
@@ -346,16 +370,22 @@ func (f *Facts) addArgv(argv []string, inexact bool) {
 
 func (f *Facts) addOne(argv []string, inexact bool) {
 	f.ownCommand(argv)
-	if len(f.Commands) >= maxFacts {
+	if len(f.Commands) >= maxFacts || f.long && f.argvWords >= maxArgv {
 		f.Incomplete, f.tooMany = true, true
 		return
 	}
+	full := len(argv)
+	if f.long && full > maxArgv-f.argvWords {
+		f.Incomplete, f.cut = true, true
+		argv = argv[:maxArgv-f.argvWords]
+	}
+	f.argvWords += len(argv)
 	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)
-	f.loose = append(f.loose, f.looseNext)
+	f.loose, f.at, f.shown = append(f.loose, f.looseNext), append(f.at, f.host), append(f.shown, f.shownNext)
 	var alike [][]string
 	for _, other := range f.others {
-		if from := len(other) - len(argv); from >= 0 {
-			alike = append(alike, other[from:])
+		if from := len(other) - full; from >= 0 {
+			alike = append(alike, other[from:from+len(argv)])
 		}
 	}
 	f.alike = append(f.alike, alike)

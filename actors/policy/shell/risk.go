@@ -93,6 +93,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 		for _, h := range f.harmsOf(i) {
 			switch {
 			case sent.by[i] && h.OnlyTransfers():
+				on.actsOn(i, []string{f.destination(i)})
 			case h.IsScript() && file != "":
 			case h.IsInlineCode() && commands.LanguageOf(argv[0]) == commands.ProgramCode && len(f.code) > 0: // the findings say more
 				raise(h)
@@ -106,7 +107,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 			continue
 		}
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "writes files"})
-		on.add(on.file("writes files", w))
+		on.addFiles("writes files", w)
 	}
 	for _, w := range f.piped {
 		if commands.Entry(commands.ProgramName(w)).RunsInput() {
@@ -114,12 +115,12 @@ func (f *Facts) Risk(line *Line) Assessment {
 		}
 	}
 	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
-		if _, _, ok := socketOf(w); ok {
+		if _, _, ok := socketOf(w); ok || f.awayOn(w) != "" {
 			continue
 		}
 		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
 			add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
-			on.add(on.file(schemas.OutsideProject, w))
+			on.addFiles(schemas.OutsideProject, w)
 		}
 	}
 	if why := f.secretReason(line, sent.words); why != "" {
@@ -143,10 +144,12 @@ func (f *Facts) Risk(line *Line) Assessment {
 	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 	}
+	milder := slices.DeleteFunc(slices.Clone(why), func(reason string) bool { return slices.Contains(grave, reason) })
+	why = append(grave[:len(grave):len(grave)], milder...)
 	if f.ranInput { // what the input does says more than that it runs
 		slices.SortStableFunc(why, func(a, b string) int { return commands.GeneralRank(a) - commands.GeneralRank(b) })
 	}
-	return Assessment{worst.Risk, why, grave, on.all, f.unseen()}
+	return Assessment{worst.Risk, why, grave, slices.Concat(on.where, on.all), f.unseen()}
 }
 
 // unseen describes the code that the line runs but does not contain.
@@ -173,7 +176,7 @@ func (f *Facts) unseen() (all []string) {
 func (f *Facts) unseenOf(i int, downloads bool) string {
 	argv := f.Commands[i]
 	return commands.Unseen(argv, f.harmsOf(i), commands.Input{
-		Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
+		Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i], Shown: f.shown[i],
 	})
 }
 

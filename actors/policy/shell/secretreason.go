@@ -68,8 +68,9 @@ func isText(w string) bool {
 }
 
 // jqFilter matches a filter of jq that begins with the items of a list. As a pattern of files, it would match
-// at most hidden files whose names begin with a number.
-var jqFilter = lazyregexp.New(`^\.(?:\[\d*\]|\w+\[\])`)
+// at most hidden files whose names begin with a number. In a pattern such as .[]e]nv, the first ] is one of the
+// characters between the brackets.
+var jqFilter = lazyregexp.New(`^\.(?:\[\d+\]|\w*\[\][^\]]*$)`)
 
 // ordinaryGlob reports whether a pattern selects only build output, or files by an extension that no secret has,
 // as *.orig does.
@@ -81,6 +82,9 @@ func ordinaryGlob(w string) bool {
 		return false
 	}
 	ext := strings.ToLower(path.Ext(w))
+	if ext == ".orig" && path.Base(w) != "*"+path.Ext(w) {
+		return false // id_*.orig may be the copy of a key
+	}
 	return !secrets.DataExtension(ext) && !slices.Contains([]string{".bak", ".backup", ".old", ".save", ".copy", ".tmp"}, ext)
 }
 

@@ -140,5 +140,9 @@ func (f *Facts) mayGoElsewhere(i int) bool {
 
 // renames reports whether a name in the line may mean another program than usual.
 func (f *Facts) renames() bool {
-	return f.renamed || slices.ContainsFunc(f.Commands, func(argv []string) bool { return slices.Contains(renamers, argv[0]) && !isOperandDot(argv) })
+	for ; f.searched < len(f.Commands) && !f.renamed; f.searched++ {
+		argv := f.Commands[f.searched]
+		f.renamed = slices.Contains(renamers, argv[0]) && !isOperandDot(argv)
+	}
+	return f.renamed
 }

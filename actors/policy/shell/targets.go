@@ -18,6 +18,7 @@ type targets struct {
 	facts *Facts
 	lost  bool // a relative word may mean a path in any directory
 	all   []schemas.Target
+	where []schemas.Target // the places on which the commands take effect
 }
 
 // movers are commands that may change the directory in which later commands of the line run.
@@ -51,8 +52,8 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	argv, inexact := t.facts.Commands[i], t.facts.inexact[i]
 	files, names := commands.Objects(argv, h)
 	remote, rest, hasRemote := commands.Remote(argv)
-	if hasRemote && len(names) > 0 {
-		if slices.ContainsFunc(argv[:len(argv)-len(rest)], func(w string) bool { return t.facts.partial[w] }) {
+	if hasRemote && len(names) > 0 && t.facts.at[i] == "" {
+		if slices.ContainsFunc(argv[:len(argv)-len(rest)], func(w string) bool { return len(t.facts.partial[w]) > 0 }) {
 			names[0] = commands.Unknown
 		} else {
 			names[0] = t.remote(argv, remote, names[0])
@@ -60,12 +61,15 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	}
 	mild := h.IsDeletion() && h.Risk == schemas.RiskHigh && !inexact && len(files) > 0
 	var found []schemas.Target
-	for _, w := range files {
-		target := t.file(h.Why, w)
+	lost := t.lost
+	t.lost = lost || commands.ProgramName(argv[0]) == "git" && commands.HasGlobals(argv) // git -C names files of another directory
+	for _, target := range t.files(h.Why, t.facts.at[i], files) {
+		w := target.Name
 		found = append(found, target)
 		mild = mild && target.Place == schemas.PlaceProject && outputWord.MatchString(w) &&
 			commands.IsBuildOutput(t.facts.Location.Relative(target.Path)) && !t.facts.Location.HoldsHome(t.facts.Location.Project)
 	}
+	t.lost = lost
 	if mild {
 		h = commands.Harm{Risk: schemas.RiskMedium, Why: "deletes build output"}
 	}
@@ -73,6 +77,7 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 		target.Does = h.Why
 		t.add(target)
 	}
+	var places []string
 	for k, name := range names {
 		hidden := t.facts.hides(name)
 		if isBranch := hasRemote && k > 0; isBranch && (hidden || !commands.IsPlain(strings.TrimLeft(name, "+:"))) {
@@ -82,26 +87,22 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 			name = commands.Unknown
 		}
 		t.add(schemas.Target{Does: h.Why, Name: name})
+		places = append(places, name)
 	}
 	if len(names) > 0 && t.facts.mayGoElsewhere(i) {
 		t.add(schemas.Target{Does: h.Why, Name: commands.Unknown})
+		places = append(places, commands.Unknown)
 	}
+	t.actsOn(i, places)
 	if where := commands.OutsideOf(argv, t.facts.harmsOf(i)); where != "" {
 		t.add(schemas.Target{Does: h.Why, Name: where, Place: schemas.PlaceOutside})
+		t.place(schemas.Target{Does: schemas.ActsOn, Name: where, Place: schemas.PlaceOutside})
 	}
 	return h
 }
 
 // outputWord matches a word that people cannot mistake for nod's own text.
 var outputWord = lazyregexp.New(`^[A-Za-z0-9._/@*-]{1,120}$`)
-
-// file returns the target of a word that is a path.
-func (t *targets) file(does, w string) schemas.Target {
-	if p := pathname.Slashes(w); t.lost && !pathname.IsAbs(p) && !strings.HasPrefix(p, "~") {
-		return schemas.Target{Does: does, Name: w}
-	}
-	return FileTarget(t.facts.Location, does, w)
-}
 
 // FileTarget returns the target of the path w of a call. If w may mean several paths, a path outside the
 // project is preferred. If the project is or contains a home directory, or is the whole file system, a

@@ -17,7 +17,7 @@ func (f *Facts) urlFaults(i int) []weburl.Fault {
 }
 
 func (f *Facts) findURLFaults(i int) []weburl.Fault {
-	partial := func(w string) bool { return f.partial[w] }
+	partial := func(w string) bool { return len(f.partial[w]) > 0 }
 	all := commands.URLFaults(f.Commands[i], partial)
 	for _, other := range f.alike[i] {
 		all = append(all, commands.URLFaults(other, partial)...)

@@ -17,7 +17,7 @@ import (
 // value counts too, because only the shell knows its value.
 func carried(u *url.URL, partial bool) (all []Fault) {
 	add := func(what string) {
-		f := Fault{"sends " + what + " in the URL to " + hostOf(u), schemas.RiskHigh, WholeCall}
+		f := secretFault(u, what)
 		if !slices.Contains(all, f) {
 			all = append(all, f)
 		}
@@ -31,6 +31,9 @@ func carried(u *url.URL, partial bool) (all []Fault) {
 			add("a login")
 		}
 	}
+	if n := len(u.RawQuery) + len(u.EscapedFragment()) + len(u.EscapedPath()) + len(u.Host); n > MaxSearched {
+		return append(all, secretFault(u, strconv.Itoa(n)+" characters, too many to search for secrets,"))
+	}
 	for _, text := range []string{u.RawQuery, u.EscapedFragment()} {
 		for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '&' || r == ';' }) {
 			name, value, with := strings.Cut(part, "=")
@@ -38,8 +41,10 @@ func carried(u *url.URL, partial bool) (all []Fault) {
 			switch {
 			case with && (value != "" || partial) && secretParameter(name) && strings.Contains(strings.ToLower(name), "pass"):
 				add("a password")
-			case with && (value != "" || partial) && secretParameter(name):
+			case with && (value != "" || partial) && secretParameter(name) && plainParameter.MatchString(name):
 				add("a secret (" + name + ")")
+			case with && (value != "" || partial) && secretParameter(name):
+				add("a secret")
 			case holdsPassword(value):
 				add("a password")
 			case IsSecret(value), IsSecret(name):
@@ -58,6 +63,10 @@ func carried(u *url.URL, partial bool) (all []Fault) {
 	return all
 }
 
+func secretFault(u *url.URL, what string) Fault {
+	return Fault{"sends " + what + " in the URL to " + hostOf(u), schemas.RiskHigh, WholeCall}
+}
+
 func decoded(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -68,7 +77,7 @@ func decoded(text string) string {
 // IsSecret reports whether a text has a secret that the log would not store, such as a token or an address
 // with a password. The text may be encoded once more.
 func IsSecret(text string) bool {
-	for _, t := range []string{text, decoded(text), fromBase64(text)} {
+	for _, t := range spellings(text) {
 		if _, n := (redact.Redactor{}).Text(t); n > 0 {
 			return true
 		}
@@ -76,9 +85,14 @@ func IsSecret(text string) bool {
 	return false
 }
 
+// spellings returns a text, and the texts that it may encode.
+func spellings(text string) []string {
+	return slices.Compact([]string{text, decoded(text), fromBase64(text)})
+}
+
 // holdsPassword reports whether a text has an address with a password, such as that of a database.
 func holdsPassword(text string) bool {
-	for _, t := range []string{text, decoded(text), fromBase64(text)} {
+	for _, t := range spellings(text) {
 		if addressWithPassword.MatchString(t) && IsSecret(t) {
 			return true
 		}
@@ -104,11 +118,8 @@ func fromBase64(word string) string {
 
 // secretParameter reports whether a parameter of this name grants access. The names of page tokens do not.
 func secretParameter(name string) bool {
-	if !plainParameter.MatchString(name) {
-		return false
-	}
 	name = strings.Map(func(r rune) rune {
-		if strings.ContainsRune("-_.[]", r) {
+		if r < utf8.RuneSelf && (r < '0' || r > '9') && (r < 'a' || r > 'z') {
 			return -1
 		}
 		return r
@@ -116,12 +127,18 @@ func secretParameter(name string) bool {
 	return secretParameters.MatchString(name) && !pageTokens.MatchString(name)
 }
 
+// plainParameter matches a name that people cannot mistake for a text of nod.
+var plainParameter = lazyregexp.New(`^[A-Za-z0-9._\[\]-]{1,40}$`)
+
 var (
-	plainParameter   = lazyregexp.New(`^[A-Za-z0-9._\[\]-]{1,40}$`)
 	secretParameters = lazyregexp.New(`^(?:key|auth|authorization|authkey|sig|signature|pass|pwd|otp|jwt|bearer|session|sessionid|sas|xamzsecuritytoken)$|` +
 		`(?:token|secret|passwo?r?d|passphrase|apikey|appkey|accesskey|secretkey|privatekey|accountkey|signature|credentials?)$`)
 	pageTokens = lazyregexp.New(`^(?:page|nextpage|prevpage|next|prev|previous|cursor|continuation|sync|resume|start|csrf)token$`)
 )
+
+// MaxSearched is the length, in bytes, up to which nod searches a URL for secrets, because the search is slow. A
+// longer URL counts as one that sends a secret.
+const MaxSearched = 1 << 10
 
 // The lengths up to which a URL counts as a plain address.
 const (

@@ -4,6 +4,7 @@ package weburl
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/nodbus/nod/internal/lazyregexp"
@@ -28,6 +29,9 @@ type Fault struct {
 	Needs Naming
 }
 
+// TooMany is the fault of a call with more URLs than nod searches.
+var TooMany = Fault{"sends more in URLs than nod can search for secrets", schemas.RiskHigh, WholeCall}
+
 // OfFetch returns the faults of a URL that a tool fetches from the public web. The secrets come first.
 func OfFetch(raw string) []Fault {
 	u, err := url.Parse(raw)
@@ -44,6 +48,17 @@ func OfFetch(raw string) []Fault {
 		all = append(all, Fault{bareAddress(u), schemas.RiskHigh, HostOf})
 	}
 	return append(all, size(u)...)
+}
+
+// OfSearch returns the faults of a text that a tool sends to a search engine.
+func OfSearch(query string) []Fault {
+	switch {
+	case len(query) > MaxSearched:
+		return []Fault{{"sends " + strconv.Itoa(len(query)) + " characters, too many to search for secrets, to a search engine", schemas.RiskHigh, WholeCall}}
+	case IsSecret(query):
+		return []Fault{{"sends a secret to a search engine", schemas.RiskHigh, WholeCall}}
+	}
+	return nil
 }
 
 // OfWord returns the faults of a URL in a command, or in the input of a tool that nod does not know. Servers
@@ -81,7 +96,7 @@ var oddScheme = lazyregexp.New(`(?i)^(gopher|dict|ldaps?|tftp|smbs?|telnet|rtsp|
 
 // unreadable returns the faults of a URL that nod cannot parse.
 func unreadable(raw string) []Fault {
-	if strings.Contains(raw, "://") && IsSecret(raw) {
+	if strings.Contains(raw, "://") && (len(raw) > MaxSearched || IsSecret(raw)) {
 		return []Fault{{"sends a password in the URL to " + unknownPlace, schemas.RiskHigh, WholeCall}}
 	}
 	return nil

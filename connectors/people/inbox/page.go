@@ -16,6 +16,7 @@ type page struct {
 	rows  []string
 	drawn []string // the rows as they are drawn, with colours
 	need  int      // the user can allow the request only after rows[:need] have been visible
+	look  int      // rows[:look] contain all rows at which the user must look first
 	width int
 	draws bool // the terminal can draw every row completely
 	fits  bool // rows[:need] were visible together at the last layout
@@ -35,15 +36,18 @@ func (p *page) setRows(rows []string, width int) {
 // setLayout sets the page's rows with their colours. The user must see all rows up to the last essential
 // row before allowing the request.
 func (p *page) setLayout(layout []people.Row, width int) {
-	rows, drawn, need := make([]string, len(layout)), make([]string, len(layout)), 0
+	rows, drawn, need, look := make([]string, len(layout)), make([]string, len(layout)), 0, 0
 	for i, row := range layout {
 		rows[i], drawn[i] = row.Text, row.Paint(people.ANSI)
 		if row.Group == people.Essential {
 			need = i + 1
 		}
+		if row.Look {
+			look = i + 1
+		}
 	}
 	p.setRows(rows, width)
-	p.drawn, p.need = drawn, need
+	p.drawn, p.need, p.look = drawn, need, look
 }
 
 // markSeen records which rows are visible if the screen has space for height rows.
@@ -61,14 +65,25 @@ func (p *page) visibleRows(height int) []string {
 	return p.drawn[top:min(len(p.rows), top+max(0, height))]
 }
 
+// fold returns the numbers of rows at the beginning and at the end of the essential rows that a page of this
+// height shows if it does not scroll. If all essential rows fit, or if the page is too small, ok is false. The
+// rows at which the user must look first are never folded, unless they fill the page.
+func (p *page) fold(height int) (head, tail int, ok bool) {
+	if p.need <= height || height < 6 {
+		return 0, 0, false
+	}
+	tail = max(3, height/3)
+	tail = min(tail, max(2, height-1-p.look))
+	return height - tail - 1, tail, true
+}
+
 // foldedRows returns at most height rows, for a page that does not scroll. If the essential rows do
 // not fit, one row with the number of missing rows replaces rows in the middle of the payload.
 func (p *page) foldedRows(height int) []string {
-	if p.need <= height || height < 6 {
+	head, tail, ok := p.fold(height)
+	if !ok {
 		return p.visibleRows(height)
 	}
-	tail := max(3, height/3)
-	head := height - tail - 1
 	fold := fmt.Sprintf("┆ %d more rows, v shows all", p.need-head-tail)
 	return slices.Concat(p.drawn[:head], []string{dim(ansi.Truncate(fold, p.width, ""))}, p.drawn[p.need-tail:p.need])
 }

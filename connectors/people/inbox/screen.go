@@ -46,7 +46,7 @@ func (m *model) draw() string {
 			ansi.Truncate(fmt.Sprintf("This needs %d columns and %d rows.", minWidth, max(minHeight, m.height+1-f.body)), m.width, "")
 	}
 	rows := append([]string{m.title()}, f.list...)
-	rows = append(rows, dim(strings.Repeat("─", m.width)))
+	rows = append(rows, m.topRule(f.body))
 	body := m.textView().page.visibleRows(f.body)
 	if m.textView().kind == browse {
 		body = m.textView().page.foldedRows(f.body)
@@ -61,6 +61,17 @@ func (m *model) draw() string {
 	foot := m.footer(m.allowBarrier())
 	foot[0] = ruler(&m.textView().page, f.body, m.width)
 	return strings.Join(append(rows, foot...), "\n")
+}
+
+// topRule returns the line above the body. If the body folds a request, the line says so.
+func (m *model) topRule(body int) string {
+	text := ""
+	if v := m.textView(); v.kind == browse {
+		if head, tail, ok := v.page.fold(body); ok {
+			text = fmt.Sprintf("── %d of %d rows are shown: v shows all ", head+tail, v.page.need)
+		}
+	}
+	return dim(ansi.Truncate(text+strings.Repeat("─", max(0, m.width-people.Cells(text))), m.width, ""))
 }
 
 func (m *model) idle() string {

@@ -185,3 +185,20 @@ func TestThePageIsAccessible(t *testing.T) {
 		}
 	}
 }
+
+// A request that does not fit on a phone's screen begins with the lines at which the user must look first. The
+// text is whole although rows end after separators, and Allow still needs all of it.
+func TestALongRequestBeginsWithWhatToLookAtFirst(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.submits(shell("S", "one", strings.Repeat("echo one\n", 30)+"sudo rm -rf --no-preserve-root /srv/shop/releases/current/app"))
+	p := r.visits("ann", 360, 740)
+	p.opens("one")
+	p.sees("document.querySelector('.part')")
+	p.Equal("31 sudo rm -rf --no-preserve-root /srv/shop/releases/current/app", value[string](p, "document.querySelector('.look .line').textContent"))
+	p.Contains(p.text(".look dt"), "Look first: line 31 of 31 is dangerous")
+	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
+	p.True(value[bool](p, "document.querySelector('.look').getBoundingClientRect().bottom < 740"))
+	p.reads()
+	p.ready("allow")
+}

@@ -120,6 +120,7 @@ type part struct {
 	Field   bool     `json:"field,omitempty"`
 	Quote   bool     `json:"quote,omitempty"`
 	Caption bool     `json:"caption,omitempty"`
+	Look    bool     `json:"look,omitempty"`
 	Group   string   `json:"group"` // "essential", "about" or "rest"
 	Lines   []string `json:"lines"`
 	Spans   [][]span `json:"spans,omitempty"`
@@ -136,7 +137,7 @@ var groupNames = map[people.Group]string{people.Essential: "essential", people.A
 func partsIn(all []people.Part) []part {
 	out := make([]part, len(all))
 	for i, p := range all {
-		out[i] = part{p.Label, p.Field, p.Quote, p.Caption, groupNames[p.Group], append([]string{}, p.Lines...), nil}
+		out[i] = part{p.Label, p.Field, p.Quote, p.Caption, p.Look, groupNames[p.Group], append([]string{}, p.Lines...), nil}
 		lines := p.Lines
 		if p.Caption {
 			lines = []string{p.Label}

@@ -17,7 +17,7 @@ type Ran struct {
 // Command returns a nod command with the Env's data directory, without starting it.
 func (e *Env) Command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(e.Ctx, Binary, args...)
-	cmd.Env = append(os.Environ(), "NOD_DATA="+e.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC")
+	cmd.Env = append(os.Environ(), "NOD_DATA="+e.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC", "COLUMNS=")
 	return cmd
 }
 

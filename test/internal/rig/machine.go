@@ -42,7 +42,7 @@ func NewMachine(t *testing.T) *Machine {
 // Command returns a nod command with the machine's environment, without starting it.
 func (m *Machine) Command(args ...string) *exec.Cmd {
 	c := exec.Command(m.Nod, args...)
-	c.Env = append(append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=", "NOD_TOKEN_FILE=", "NOD_AGENT=", "TZ=UTC"), m.Env...)
+	c.Env = append(append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=", "NOD_TOKEN_FILE=", "NOD_AGENT=", "TZ=UTC", "COLUMNS="), m.Env...)
 	return c
 }
 

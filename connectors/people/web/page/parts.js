@@ -44,7 +44,7 @@ function one(request, part) {
   const short = part.field && !part.quote;
   const body = el("dd", part.quote ? "body quote" : "body");
   for (const line of lines) body.append(el("div", "line", ...line));
-  return el("div", `part${part.field ? " field" : ""}${short ? " short" : ""}${part.label ? "" : " bare"}`, el("dt", "", part.label), body);
+  return el("div", `part${part.field ? " field" : ""}${short ? " short" : ""}${part.look && part.quote ? " look" : ""}${part.label ? "" : " bare"}`, el("dt", "", part.label), body);
 }
 
 /** quotation returns one part without regard to a request. */
@@ -63,7 +63,13 @@ export function captionOf(request) {
 
 // The pieces of a line. The class of each piece is its style.
 function pieces(all) {
-  return all.map(({ text, style }) => style ? el("span", `is-${style}`, text) : text);
+  return all.flatMap(({ text, style }) => style ? el("span", `is-${style}`, ...breakable(text)) : breakable(text));
+}
+
+// A row of a narrow window ends after a separator, such as the / of a path, rather than in a name. A scheme
+// stays with its host.
+function breakable(text) {
+  return text.split(/(?<=[^\s([{'"][/\\,;|&?([])(?<!:\/\/)(?![/&|])/).flatMap((part, i) => i ? [el("wbr"), part] : part);
 }
 
 // The deadline with a live countdown in place of the remaining time that nod wrote.

@@ -1,0 +1,291 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/internal/lazyregexp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// TextKind is what a text in the input of a call is.
+type TextKind int
+
+const (
+	FileText    TextKind = iota // a text that the call writes, or another text
+	CommandText                 // a command line, with its here-documents
+	PlanText                    // an agent's plan
+)
+
+// Danger is a line of a text that does grave harm by itself, or a plan to do so. Line counts from 1. From is
+// the offset in the line at which the harm begins.
+type Danger struct {
+	Line, From int
+	Why        []string
+}
+
+// Dangers returns the lines of a text that a person must look at first. It judges each line by itself, with
+// the words for the risk of a call. It may miss a harm, so the other lines need not be harmless. searched is
+// the number of lines that it has read before its time was up.
+func Dangers(lines []string, kind TextKind) (all []Danger, searched int) {
+	p := anyPolicy()
+	if p == nil {
+		return nil, 0
+	}
+	search := dangerSearch{policy: p, kind: kind, location: pathname.Locate("/project", "/project", "/home/user"), left: maxSearched}
+	for i := 0; i < len(lines); {
+		last := i
+		for kind != PlanText && last+1 < len(lines) && last-i < maxJoined && continues.MatchString(lines[last]) {
+			last++
+		}
+		text := strings.Join(lines[i:last+1], "\n")
+		if kind == PlanText && fenceLine.MatchString(text) {
+			search.inFence = !search.inFence
+			text = ""
+		}
+		if len(all) >= maxDangers {
+			return all, i
+		}
+		from, why := search.line(text)
+		for k := i; k <= last && len(why) > 0; k++ {
+			all, from = append(all, Danger{k + 1, min(from, len(lines[k])), why}), 0
+		}
+		if search.left <= 0 {
+			return all, i
+		}
+		i = last + 1
+	}
+	return all, len(lines)
+}
+
+const (
+	maxDangers  = 200
+	maxJoined   = 20       // the largest number of lines that continue a line
+	maxWhole    = 160      // the longest command, in bytes, whose beginning shows its harm
+	beforeWord  = 8        // the number of bytes that are shown before the first word of a harm in a long command
+	maxText     = 1 << 10  // the length, in bytes, up to which commands are judged together
+	maxSearched = 16 << 10 // the length, in bytes, of all texts that are judged
+)
+
+// anyPolicy returns a policy without the rules of the settings, because the harm of a line depends on no rule.
+var anyPolicy = sync.OnceValue(func() *Policy {
+	p, err := New(schemas.Permissions{})
+	if err != nil {
+		return nil
+	}
+	return p
+})
+
+// continues matches a line that the next line continues.
+var continues = lazyregexp.New(`(?:\\|\||&&)[ \t]*$`)
+
+var fenceLine = lazyregexp.New("^[ \t]*(?:```|~~~)")
+
+// pieceEnd matches the end of a command in a long line.
+var pieceEnd = lazyregexp.New(`;+|&&|\|\||\n`)
+
+// dangerSearch searches one text for lines with grave harms.
+type dangerSearch struct {
+	policy   *Policy
+	kind     TextKind
+	location pathname.Location
+	inFence  bool // the line is in a block of code of a plan
+	left     int  // the length, in bytes, of the texts that may still be judged
+}
+
+// line returns the grave harms of one line, and the offset of the first command with a harm.
+func (s *dangerSearch) line(text string) (from int, why []string) {
+	at := 0
+	for _, chunk := range chunks(text) {
+		found := s.harms(chunk)
+		if len(found) > 0 && len(why) == 0 && len(text) > maxWhole {
+			from = at + s.harmAt(chunk)
+		}
+		for _, reason := range found {
+			if !slices.Contains(why, reason) {
+				why = append(why, reason)
+			}
+		}
+		at += len(chunk)
+	}
+	return from, why
+}
+
+// harmAt returns the offset of the first command of a text that does grave harm by itself, or 0.
+func (s *dangerSearch) harmAt(text string) int {
+	at := 0
+	for _, piece := range piecesOf(text) {
+		if len(s.harms(piece)) > 0 {
+			if len(piece) > maxWhole {
+				return at + max(0, graveWord(piece)-beforeWord)
+			}
+			return at + len(piece) - len(strings.TrimLeft(piece, " \t"))
+		}
+		at += len(piece)
+	}
+	return 0
+}
+
+// chunks splits a text into texts of at most maxText bytes, between commands if possible, because judging a
+// long command line is slow.
+func chunks(text string) (all []string) {
+	if len(text) <= maxText {
+		return []string{text}
+	}
+	from, to := 0, 0
+	for _, piece := range piecesOf(text) {
+		if to > from && to-from+len(piece) > maxText {
+			all, from = append(all, text[from:to]), to
+		}
+		for to += len(piece); to-from > maxText; from += maxText {
+			all = append(all, text[from:from+maxText])
+		}
+	}
+	return append(all, text[from:])
+}
+
+// piecesOf splits a text after the ends of its commands.
+func piecesOf(text string) []string {
+	var all []string
+	at := 0
+	for _, end := range pieceEnd().FindAllStringIndex(text, -1) {
+		all, at = append(all, text[at:end[1]]), end[1]
+	}
+	return append(all, text[at:])
+}
+
+// harms returns the grave harms of a text.
+func (s *dangerSearch) harms(text string) (why []string) {
+	if s.left <= 0 || graveWord(text) < 0 {
+		return nil
+	}
+	s.left -= len(text)
+	if s.kind == PlanText {
+		if s.inFence {
+			text = "```\n" + text + "\n```"
+		}
+		return s.policy.judgePlan(text, s.location).Reasons
+	}
+	add := func(reason string) {
+		if !slices.Contains(why, reason) && saysEnough(reason, text, s.kind) {
+			why = append(why, reason)
+		}
+	}
+	for _, line := range linesIn(text, s.kind) {
+		for _, reason := range s.policy.shell.Judge(commands.ShellCode, line, s.location).Grave {
+			add(reason)
+		}
+	}
+	for _, lang := range []commands.Language{commands.SQLCode, commands.ProgramCode} {
+		for _, found := range commands.CodeFindings(lang, text) {
+			if found.Risk == schemas.RiskHigh {
+				add(found.Why)
+			}
+		}
+	}
+	for i := range graveWords {
+		if graveWords[i].expr.MatchString(text) {
+			add(graveWords[i].why)
+		}
+	}
+	begins := func(begin string) bool {
+		return slices.ContainsFunc(why, func(reason string) bool { return strings.HasPrefix(reason, begin) })
+	}
+	return slices.DeleteFunc(slices.Clone(why), func(reason string) bool { // other reasons say it more precisely
+		return reason == sendsData && (begins("sends secrets") || begins("uploads ")) || slices.Contains(vagueReasons, reason) && begins("runs code downloaded ")
+	})
+}
+
+// linesIn returns the texts of a line that may be command lines. In a file, a command line may follow a mark
+// of a list or the word run, or be in quotes.
+func linesIn(text string, kind TextKind) []string {
+	if kind != FileText {
+		return []string{text}
+	}
+	all := []string{lead.ReplaceAllString(text, "")}
+	for _, m := range inQuotes.FindAllStringSubmatch(text, maxQuoted) {
+		if quoted := m[1] + m[2]; strings.Contains(quoted, " ") {
+			all = append(all, strings.ReplaceAll(quoted, `\"`, `"`))
+		}
+	}
+	return all
+}
+
+const maxQuoted = 20
+
+var (
+	lead     = lazyregexp.New(`^\s*(?:[-*+>$#]\s+|run:\s*|RUN\s+|//\s*)*`)
+	inQuotes = lazyregexp.New(`"((?:[^"\\]|\\.)*)"|'([^']*)'`)
+)
+
+// graveStems are the first four letters of the words without which nod looks for no harm in a text. Shorter
+// words are in full.
+var graveStems = sync.OnceValue(func() map[string]bool {
+	stems := map[string]bool{}
+	for _, word := range strings.Fields("rm rmdir unlink shred srm trash dd mkfs wipefs fdisk parted find xargs git gh glab curl wget http scp sftp rsync ssh mosh telnet ftp nc ncat socat openssl mail mutt sendmail rclone " +
+		"sudo doas su runuser pkexec chmod chown setfacl docker podman nerdctl kubectl oc helm terraform tofu pulumi ansible aws gsutil gcloud az heroku fly flyctl eb railway firebase doctl vercel netlify wrangler psql mysql redis mongo sqlite3 " +
+		"npm pnpm yarn cargo twine gem crontab systemctl launchctl sysctl at batch visudo usermod useradd passwd defaults shutdown reboot halt poweroff env printenv security op pass vault gpg nod eval sh bash zsh alias " +
+		"drop delete truncate update wipe empty flush grant rmtree remove rimraf force publish release deploy migrate roll production base64 exec spawn subprocess system child fs fileutils gnupg netrc kube shadow etc dev id_rsa id_ed25519 python node") {
+		stems[word[:min(len(word), 4)]] = true
+	}
+	return stems
+})
+
+// graveWord returns the offset of the first word for which nod looks for harm in a text, or -1. It is fast,
+// because most lines of a long text have no such word.
+func graveWord(text string) int {
+	stems, from := graveStems(), 0
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && (text[i] == '_' || text[i]|0x20 >= 'a' && text[i]|0x20 <= 'z' || text[i] >= '0' && text[i] <= '9') {
+			continue
+		}
+		if i > from && stems[strings.ToLower(text[from:min(i, from+4)])] {
+			return from
+		}
+		from = i + 1
+	}
+	return -1
+}
+
+// graveReasons are the beginnings of the reasons that count for a line of a file. Other reasons would be wrong
+// too often, because most lines of files are no commands.
+var graveReasons = []string{
+	"deletes ", "destroys ", "drops ", "discards ", "writes to a disk", "runs as root", "overwrites ", "publishes", "lets ", "opens ", "changes every row", "sends ", "uploads ", "runs code downloaded ", "copies ", "runs code that deletes", "replaces a program",
+}
+
+// vagueReasons say too little about a single line, unless it downloads the code.
+var vagueReasons = []string{"runs a script", "runs code that the command holds", "runs its input as code", "runs code that it builds or decodes"}
+
+// saysEnough reports whether a reason makes a person look at a line first.
+func saysEnough(reason, text string, kind TextKind) bool {
+	switch {
+	case strings.HasPrefix(reason, "may "):
+		return false
+	case slices.Contains(vagueReasons, reason):
+		return downloads.MatchString(text)
+	case reason == "shows secrets":
+		return kind == CommandText && !strings.HasPrefix(strings.TrimSpace(text), "set ")
+	case kind == CommandText, secretPath.MatchString(reason):
+		return true
+	}
+	return slices.ContainsFunc(graveReasons, func(begin string) bool { return strings.HasPrefix(reason, begin) })
+}
+
+var (
+	downloads  = lazyregexp.New(`\b(?:curl|wget|iwr)\b|https?://`)
+	secretPath = lazyregexp.New(`^touches a secret or settings \(\S*(?:\.ssh|\.aws|\.env|\.gnupg|\.netrc|\.kube|shadow|id_rsa|id_ed25519)`)
+)
+
+const sendsData = "sends data"
+
+// graveWords are the words of grave acts that are no harm of a single command in the command table.
+var graveWords = []struct {
+	why  string
+	expr lazyregexp.Regexp
+}{
+	{sendsData, lazyregexp.New(`\b(?:curl|wget)\b.*\s(?:-T|--upload-file|-F|--form|-d|--data(?:-\w+)?|--json|--post-(?:data|file)|--body-(?:data|file))(?:[\s=@]|$)`)},
+	{"replaces a program", lazyregexp.New(`\balias\s+(?:sudo|su|doas|ssh|scp|git|gpg|curl|npm|pip|docker|kubectl)=`)},
+}
