@@ -111,7 +111,7 @@ var newFields = []struct{ file, old, new string }{
 	{"schemas/record.go", "\tDecision   *Decision `json:\"decision\"`\n", "\tDecision   *Decision `json:\"decision\"`\n\tOnlyOn string `json:\"only_on,omitempty\"`\n"},
 	{"schemas/grant.go", "\tScope     Scope  `json:\"scope\"`\n", "\tScope     Scope  `json:\"scope\"`\n\tOnlyOn string `json:\"only_on,omitempty\"`\n"},
 	{"actors/engine/create.go", "\trec.OnDisk, rec.Trace = s.plan.onDisk, s.trace.keep()\n", "\trec.OnDisk, rec.Trace = s.plan.onDisk, s.trace.keep()\n\trec.OnlyOn = \"tuesdays\"\n"},
-	{"actors/engine/grants.go", "\tif a.ForSeconds > 0 {\n", "\tg.OnlyOn = \"tuesdays\"\n\tif a.ForSeconds > 0 {\n"},
+	{"actors/engine/grants.go", "\tif seconds > 0 {\n", "\tg.OnlyOn = \"tuesdays\"\n\tif seconds > 0 {\n"},
 }
 
 // newFields replaces lines of the present source. This test fails as soon as one of these lines changes,
