@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A line that reads a secret and sends it says so in one reason, with the place, at high risk.
+// If a line reads a secret and sends it, one reason says both and names the destination. The line is of high
+// risk.
 func TestASecretThatIsSentIsOneReason(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
@@ -65,7 +66,8 @@ func TestASecretThatIsSentIsOneReason(t *testing.T) {
 	}
 }
 
-// A secret that reaches a command by a variable of the line counts as the one that the command names.
+// If a line puts a secret into a variable and a command sends the variable, the command counts as one that
+// sends the secret.
 func TestASecretThatIsSentByAVariable(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
