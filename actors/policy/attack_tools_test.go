@@ -256,8 +256,7 @@ func TestRulesForRunnersKeepToTheProject(t *testing.T) {
 	}
 }
 
-// If an earlier command of a line may change to an unknown directory, an allow rule for cd does not let the
-// line run.
+// An allow rule for cd does not allow a line that may change to an unknown directory.
 func TestRulesNeedAKnownDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})

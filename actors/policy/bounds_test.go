@@ -12,9 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The engine checks one call after another, so even the largest call must not take long. The test's limit is
-// wide because other tests run at the same time. If the policy did not bound its work, each of these calls
-// would exceed this limit.
+// The engine checks one call after another, so even the largest call must not take long. The limit is wide
+// because other tests run at the same time, but without the policy's bounds each call would exceed it.
 func TestLargeCallsAreCheckedInBoundedTime(t *testing.T) {
 	t.Parallel()
 	const size, limit = 250_000, 250 * time.Millisecond
@@ -78,8 +77,7 @@ func manyAddresses() (all []string) {
 	return all
 }
 
-// nod gives a deletion or a read a lower risk only if the words can mean nothing else than harmless files,
-// such as build output.
+// A deletion or a read has a lower risk only if its words certainly name harmless files, such as build output.
 func TestMilderReasonsAreCertain(t *testing.T) {
 	t.Parallel()
 	p := pol(t, schemas.Permissions{})

@@ -26,9 +26,8 @@ func assertJudged(t *testing.T, p *policy.Policy, c policy.Call, want judged) {
 	assert.NotEqual(t, policy.Allow, v.Effect, want.call)
 }
 
-// nod judges code inside a command like the command itself. It does not matter whether the code is in a
-// here-document, a pipe, a word or a variable, or whether it runs on this machine, on another machine or in a
-// container.
+// nod judges code inside a command like the command itself, whether the code is in a here-document, a pipe, a
+// word or a variable, and whether it runs on this machine, on another machine or in a container.
 func TestRiskOfCodeInCommands(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)
@@ -108,8 +107,7 @@ func TestDenyRulesSeeHereDocuments(t *testing.T) {
 	assert.Equal(t, policy.Deny, p.Check(bash(t, "sh <<'EOF'\nnod allow abcd\nEOF")).Effect)
 }
 
-// If a long line does harm only at its end, its reasons name the harm. If nod can read only a part of a line,
-// the line is of high risk.
+// If a long line does harm at its end, a reason names it. A line that nod reads only in part is of high risk.
 func TestRiskOfLongLines(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)

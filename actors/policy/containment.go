@@ -106,8 +106,7 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// Runs reports whether a tool input holds exactly the line of c, in the directory of c, so that RunInput can
-// replace the line.
+// Runs reports whether a tool input has exactly the line and the directory of c, so that RunInput can be used.
 func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {

@@ -27,10 +27,9 @@ type Danger struct {
 	Why        []string
 }
 
-// Dangers returns the lines of a text that a person must look at first. It judges each line by itself, and
-// gives reasons in the words that also describe the risk of a call. It may miss a harm, so the other lines
-// need not be harmless. The result searched is the number of lines that it has read when it reaches one of
-// its limits.
+// Dangers returns the lines of a text that a person must look at first. It judges each line by itself, with
+// the reasons that also describe the risk of a call. It may miss a harm, so the other lines need not be
+// harmless. The result searched is the number of lines that it has read when it reaches one of its limits.
 func Dangers(lines []string, kind TextKind) (all []Danger, searched int) {
 	p := anyPolicy()
 	if p == nil {
@@ -71,8 +70,7 @@ const (
 	maxSearched = 16 << 10 // the total length, in bytes, of the texts that one search judges
 )
 
-// anyPolicy returns a policy without rules. A search for dangers needs no rules, because the harm of a line
-// depends on no rule.
+// anyPolicy returns a policy without rules, because the harm of a line depends on no rule.
 var anyPolicy = sync.OnceValue(func() *Policy {
 	p, err := New(schemas.Permissions{})
 	if err != nil {
@@ -116,8 +114,7 @@ func (s *dangerSearch) line(text string) (from int, why []string) {
 	return from, why
 }
 
-// harmAt returns the offset of the first command in a text that does grave harm by itself. If no command
-// does, harmAt returns 0.
+// harmAt returns the offset of the first command in a text that does grave harm by itself. The default is 0.
 func (s *dangerSearch) harmAt(text string) int {
 	at := 0
 	for _, piece := range piecesOf(text) {
@@ -259,8 +256,7 @@ var graveReasons = []string{
 	"deletes ", "destroys ", "drops ", "discards ", "writes to a disk", "runs as root", "overwrites ", "publishes", "lets ", "opens ", "changes every row", "sends ", "uploads ", "runs code downloaded ", "copies ", "runs code that deletes", "replaces a program",
 }
 
-// vagueReasons are reasons that say too little about a single line. They count only if the line also has a
-// download or a URL.
+// vagueReasons say too little about a single line, unless the line also has a download or a URL.
 var vagueReasons = []string{"runs a script", "runs code that the command holds", "runs its input as code", "runs code that it builds or decodes"}
 
 // saysEnough reports whether a reason suffices for a person to look at its line first.
@@ -285,8 +281,7 @@ var (
 
 const sendsData = "sends data"
 
-// graveWords match acts that are grave in a text although the command table gives them no grave harm. Each
-// has the reason for its matches.
+// graveWords match acts that are grave in a text but not in the command table, each with its reason.
 var graveWords = []struct {
 	why  string
 	expr lazyregexp.Regexp

@@ -11,8 +11,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/commands"
 )
 
-// dangersOf returns the dangers of a text, one on each line: the line's number, the line from the harm on,
-// and the reasons.
+// dangersOf returns the dangers of a text, one on each line: the line's number, the harm and the reasons.
 func dangersOf(text string, kind TextKind) string {
 	lines := strings.Split(text, "\n")
 	found, _ := Dangers(lines, kind)
@@ -58,8 +57,7 @@ func TestTheDangerousLinesOfATextAreFound(t *testing.T) {
 	}
 }
 
-// The time of a search for dangers is limited for every text. The search returns the number of the lines that
-// it has read.
+// A search for dangers takes a limited time for every text, and returns how many lines it has read.
 func TestASearchForDangersIsBounded(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.Repeat("rm -rf /srv/one/two/three\n", 5000), "\n")

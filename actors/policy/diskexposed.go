@@ -94,8 +94,7 @@ func leadsTo(at, real string) bool {
 	return err == nil && to == real
 }
 
-// list adds a file to the result if its true path at, or its path named in the search, is on the list of
-// secrets.
+// list adds a file to the result if its true path at, or its path named, is on the list of secrets.
 func (w *exposedWalk) list(at, named string) {
 	if w.policy.shell.Secrets.Listed(at) || w.policy.shell.Secrets.Listed(named) {
 		w.files = append(w.files, named)

@@ -62,8 +62,7 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	}
 }
 
-// nod looks for exposed files before it checks a call, and notes the searches for which it did so. It asks
-// about any other search.
+// nod asks about a search unless it has looked for the search's exposed files before the check.
 func TestSearchesNameTheirPaths(t *testing.T) {
 	p := preset(t, "")
 	call := func(line string) policy.Call {

@@ -133,8 +133,7 @@ func TestAFileThatTheRulesCoverIsNotRead(t *testing.T) {
 	assert.Equal(t, "your rules do not let nod read it", got.Note, "the project's rules count too")
 }
 
-// If a program replaces a directory by a link after nod has checked the path, nod reads no file behind the
-// link.
+// If a link replaces a directory after nod has checked the path, nod reads no file behind the link.
 func TestAReplacedDirectoryIsNotFollowed(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -119,8 +119,7 @@ func (g *gitSettings) last(key, otherwise string) string {
 	return otherwise
 }
 
-// place returns the hosts and paths of all addresses in a setting, or commands.Unknown if one of them is
-// unclear.
+// place returns the hosts and paths of a setting's addresses, or commands.Unknown if one of them is unclear.
 func (g *gitSettings) place(key string) string {
 	var places []string
 	for _, address := range g.values[key] {

@@ -95,8 +95,7 @@ func (ev *evaluation) searchedPaths(in tools.Input, paths []string) (all []strin
 
 // noteShown notes whether a search prints lines of files, and which files its filters exclude.
 func (ev *evaluation) noteShown(in tools.Input) {
-	// Without an output_mode, Claude Code's Grep prints only file names. The search tools of other hosts
-	// print lines.
+	// Without an output_mode, Claude Code's Grep prints only file names. Other hosts' tools print lines.
 	mode, _ := in.Text("output_mode")
 	onlyNames := mode == "files_with_matches" || mode == "count" || ev.call.ToolName == "Grep" && in["output_mode"] == nil
 	ev.showsLines = !onlyNames

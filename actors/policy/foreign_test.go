@@ -9,8 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a tool of an MCP server has the same name as a tool of a host, nod still does not check it like the
-// host's tool.
+// nod does not check an MCP server's tool like a host's tool, even if both tools have the same name.
 func TestAForeignToolWithAKnownNameAsks(t *testing.T) {
 	for _, p := range []*policy.Policy{preset(t, policy.PresetProject), preset(t, policy.PresetContained), pol(t, schemas.Permissions{Allow: []string{"Bash(ls:*)"}})} {
 		for name, input := range map[string]any{

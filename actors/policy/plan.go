@@ -63,8 +63,7 @@ func (p *Policy) judgePlan(plan string, loc pathname.Location) shell.Assessment 
 	return out
 }
 
-// planWords match the words with which a sentence of a plan announces a grave act without a command. Each has
-// the reason for its matches.
+// planWords match announcements of grave acts in a plan's sentences, each with its reason.
 var planWords = []struct {
 	expr lazyregexp.Regexp
 	why  string
@@ -100,8 +99,7 @@ const (
 
 var (
 	prompt = lazyregexp.New(`^[ \t]*[$>#] `)
-	// proseCommand matches a command in a sentence. The command's first word is a program, such as git, whose
-	// name is rarely used as an English word.
+	// proseCommand matches a command in a sentence, for programs whose names are rarely used as English words.
 	proseCommand = lazyregexp.New(`\b(?:git|npm|pnpm|yarn|kubectl|helm|terraform|tofu|docker|psql|mysql|curl|wget|scp|rsync|sudo|aws|gcloud|gh|rm|dropdb|redis-cli|cargo|twine|dd|mkfs) [-\w./:~@"'=*|$ ]+`)
 	joints       = strings.NewReplacer(", ", "\n", "; ", "\n", ". ", "\n", " and ", "\n", " then ", "\n", " to ", "\n", " so ", "\n", " for ", "\n")
 )
@@ -138,8 +136,7 @@ func readPlan(plan string) (out planText) {
 	return out
 }
 
-// languagesOfBlock returns the languages in which nod reads a block of code. The argument is the language
-// that the plan gives the block.
+// languagesOfBlock returns the languages in which nod reads a block of code that a plan marks with this name.
 func languagesOfBlock(name string) []commands.Language {
 	switch name {
 	case "", "sh", "bash", "shell", "zsh", "console", "shell-session", "terminal", "text":

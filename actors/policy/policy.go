@@ -112,9 +112,8 @@ type Verdict struct {
 	// Containment is set if the effect is Contain. If the effect is Ask, it says how the call could run
 	// contained after a person grants permissions. If the effect is Allow, the call may run contained or not.
 	Containment *Containment
-	// LeavesOut are files with secrets that the call as written would print, relative to the top of the
-	// repository. The call is allowed only as HardenInput changes it, because the changed call does not print
-	// these files.
+	// LeavesOut are files with secrets that the call as written would print, relative to the repository's top.
+	// The call is allowed only as HardenInput changes it, because the changed call does not print these files.
 	LeavesOut []string
 	// Remembered identifies the remembered rules that allowed the call.
 	Remembered []RememberedRef
@@ -180,8 +179,7 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 }
 
 // Dirs returns the directories whose project settings apply to a call: the call's project, its working
-// directory, and the directories to which its command line changes. Directories that nod does not know are
-// left out.
+// directory, and the directories to which its command line changes. It leaves out unknown directories.
 func (p *Policy) Dirs(c Call) []string {
 	loc := c.location()
 	dirs := loc.Dirs

@@ -11,8 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The reason for a push names the host to which the push goes according to the repository's settings, and
-// never a wrong host.
+// The reason for a push names the host that the repository's settings give, and never a wrong host.
 func TestAPushNamesItsRemoteAndHost(t *testing.T) {
 	t.Parallel()
 	repo := t.TempDir()

@@ -168,8 +168,7 @@ type Replayed struct {
 }
 
 // Replay checks the calls under each preset with the given permissions, and counts the prompts. For each
-// preset it suggests the rules that would have saved the most prompts. limit is the largest number of these
-// suggestions.
+// preset it suggests the rules, at most limit, that would have saved the most prompts.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
 	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject, PresetContained} {
@@ -260,8 +259,7 @@ type answeredSession struct {
 }
 
 // asks reports whether nod asks about a call although the user has answered earlier calls. The argument v is
-// the verdict without these answers. If nod asks, the widest answer that nod offers for the call is added to
-// the session.
+// the verdict without these answers. If nod asks, asks adds nod's widest answer for the call to the session.
 func (s *answeredSession) asks(c Call, v Verdict) bool {
 	if v.Containment != nil {
 		missing := slices.DeleteFunc(v.Containment.Needs(), func(p Permission) bool { return slices.Contains(s.granted, p) })

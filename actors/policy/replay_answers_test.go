@@ -33,8 +33,7 @@ func TestReplayCountsTheQuestionsThatAnswersLeave(t *testing.T) {
 	assert.Contains(t, last.String(), "asks   4: work that could be lost, and what nod cannot bound\n")
 }
 
-// A replay takes into account that an answer for one session covers only the file of its call, and only in
-// that session.
+// In a replay, an answer for one session covers only the file of its call, and only in that session.
 func TestReplayCountsAnswersForOneSession(t *testing.T) {
 	var calls []policy.SessionCall
 	for _, file := range []string{"a.pen", "a.pen", "b.pen", "a.pen", "b.pen"} {

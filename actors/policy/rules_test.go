@@ -248,8 +248,8 @@ func TestProjectPreset(t *testing.T) {
 	assert.Equal(t, policy.Ask, p.Check(unknown).Effect)
 }
 
-// A remembered rule for one exact command covers only this command, also in a line with harmless commands,
-// and covers no similar command.
+// A remembered rule for one exact command covers this command, also among harmless ones, and no similar
+// command.
 func TestARememberedAnswerCoversOnlyTheCallShown(t *testing.T) {
 	exact := preset(t, "").With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"npm", "test"}, Project: project})
 	for _, c := range []string{"npm test", "npm  test", "npm 'test'", "cd src && npm test 2>&1 | tail -n 40", "npm test || true", "npm test && npm test; echo $?", "npm test 2>/dev/null | grep -c ok"} {

@@ -9,8 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a line reads a secret and sends it, one reason says both and names the destination. The line is of high
-// risk.
+// If a line reads a secret and sends it to a place, one reason names both, and the line is of high risk.
 func TestASecretThatIsSentIsOneReason(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
@@ -66,8 +65,7 @@ func TestASecretThatIsSentIsOneReason(t *testing.T) {
 	}
 }
 
-// If a line puts a secret into a variable and a command sends the variable, the command counts as one that
-// sends the secret.
+// If a line sends a secret by way of a variable, the reason is the same as for the secret itself.
 func TestASecretThatIsSentByAVariable(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

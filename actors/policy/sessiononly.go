@@ -68,8 +68,7 @@ func (ev *evaluation) onlyPath() string {
 	return ev.plainPath(paths[0])
 }
 
-// plainPath returns the full path that p means, or "" if p may mean more than one path, as with a symbolic
-// link.
+// plainPath returns the full path that p means, or "" if p may mean several paths, as with a symbolic link.
 func (ev *evaluation) plainPath(p string) string {
 	if all := ev.location.Resolve(p); len(all) == 1 && strings.TrimSpace(p) == p {
 		return all[0]
@@ -202,8 +201,7 @@ func looksLikePath(text string) bool {
 	})
 }
 
-// maxPathLine is the length, in bytes, from which on a line is too long for one of its words to count as a
-// path.
+// maxPathLine is the length, in bytes, from which on a word of a line does not make the line a path.
 const maxPathLine = 256
 
 var extension = lazyregexp.New(`\.[A-Za-z][\w+-]*$`)

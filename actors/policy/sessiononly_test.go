@@ -14,8 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyForSession returns the last reach that nod offers for a call, and requires that this reach is for one
-// session only.
+// onlyForSession returns the last reach for a call, and requires that the reach is for one session only.
 func onlyForSession(t *testing.T, p *policy.Policy, c policy.Call) schemas.Reach {
 	t.Helper()
 	reaches := p.Remember(c)
@@ -25,8 +24,7 @@ func onlyForSession(t *testing.T, p *policy.Policy, c policy.Call) schemas.Reach
 	return last
 }
 
-// If a tool of an MCP server may change files, an answer for one session allows the tool only for the file of
-// the answered call.
+// An answer for one session to an MCP tool that may change files covers only the file of the answered call.
 func TestAnAnswerForOneSessionKeepsAToolToItsFile(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	const tool = "mcp__draw__batch_design"
@@ -59,8 +57,7 @@ func TestAnAnswerForOneSessionKeepsAToolToItsFile(t *testing.T) {
 }
 
 // nod offers no answer for one session if the name or the input of an MCP tool says that the tool may delete,
-// send, publish, pay, run something or act on another system. The same holds for a file that other programs
-// obey.
+// send, publish, pay, run something or act on another system, or if other programs obey the file.
 func TestNoAnswerForOneSessionForActsThatNodCannotLimit(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	for _, tool := range []string{

@@ -132,9 +132,8 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 	return false
 }
 
-// allowedParts returns a rule that allows the line, or "" if the rules do not allow the line. Each simple
-// command must be harmless or covered by one rule, and the line must do nothing besides. If several rules
-// were needed, the result is the last.
+// allowedParts returns the last of the rules that allow the line, or "" if the rules do not allow it. Each
+// simple command must be harmless or covered by one rule, and the line must do nothing besides.
 func (ev *evaluation) allowedParts() string {
 	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 {
 		return ""

@@ -70,8 +70,7 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	return reaches
 }
 
-// sameReads returns a rule for a command together with the rules for the other commands that only read from
-// the same service.
+// sameReads returns a rule and the rules for the other commands that only read from the same service.
 func sameReads(rule schemas.RememberedRule) []schemas.RememberedRule {
 	all := []schemas.RememberedRule{rule}
 	if rule.Prefix {
@@ -291,8 +290,7 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether each part of a call has a rule that is among the chosen rules or is the rule
-// next.
+// hasRuleForEach reports whether each part of a call has a rule that is among chosen or is the rule next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })

@@ -146,8 +146,7 @@ func (ev *evaluation) judgeInput() {
 	}
 }
 
-// judgeAddress judges a text that is a URL. If the budget left is used up, it counts the URL as one that
-// sends a secret.
+// judgeAddress judges a text that is a URL. Beyond the limit, each URL counts as one that sends a secret.
 func (ev *evaluation) judgeAddress(text string, left *int) {
 	if !take(left, text[:min(len(text), weburl.MaxSearched)]) {
 		ev.addFaults([]weburl.Fault{weburl.TooMany})
@@ -173,8 +172,7 @@ func (ev *evaluation) addAssessment(a shell.Assessment) {
 	}
 }
 
-// judgePath judges a text that is probably a path. If the path names a secret or a place outside the project,
-// judgePath raises the risk.
+// judgePath raises the risk if a text, probably a path, names a secret or a place outside the project.
 func (ev *evaluation) judgePath(text string) {
 	at := strings.TrimPrefix(text, "file://")
 	if at == "" || strings.Contains(at, "://") || strings.ContainsAny(at, "\n\t") {

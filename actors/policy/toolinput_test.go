@@ -58,8 +58,7 @@ func TestRiskOfToolInputs(t *testing.T) {
 	assert.Contains(t, v.Targets, schemas.Target{Does: "deletes every row: DELETE without WHERE", Name: "shop.orders"})
 }
 
-// The reasons for a plan name what the plan announces, even in its last steps. They do not name what the plan
-// says that it leaves out.
+// The reasons for a plan name what the plan announces, also in its last steps, and not what it says to avoid.
 func TestRiskOfPlans(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)

@@ -20,9 +20,8 @@ var webTools = []string{
 	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
 }
 
-// DefaultNeeds returns the kind of access that each tool needs, by the tool's name. It has the tools that
-// read, search or write files or use the web, because permissions apply only to these. The caller may add
-// tools to the map.
+// DefaultNeeds returns the kind of access that each tool needs, by the tool's name. It has only tools to
+// which permissions apply: those that read, search or write files or use the web. The caller may add tools.
 func DefaultNeeds() map[string]Access {
 	needs := make(map[string]Access)
 	for name, t := range tools.All() {

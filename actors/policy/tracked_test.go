@@ -50,9 +50,8 @@ func lookAt(t *testing.T, p *policy.Policy, repos *policy.Repositories, dir, hom
 	return c
 }
 
-// If a git command would print a secret that the repository tracks, now or in any commit, nod does not let it
-// run as it is. If nod may change the command, it changes it so that git leaves out the secret. Otherwise nod
-// asks.
+// nod lets no git command print a secret that the repository tracks, now or in any commit. If nod may change
+// the command, it makes git leave out the secret. Otherwise nod asks.
 func TestGitPrintsNoTrackedSecret(t *testing.T) {
 	dir, homeDir, git := trackedSecrets(t)
 	blob := strings.TrimSpace(git("rev-parse", "HEAD:deploy/server.key"))
