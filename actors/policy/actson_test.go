@@ -10,7 +10,7 @@ import (
 )
 
 // Each command acts on a place, such as a cluster or a machine. The verdict names this place if the command's
-// words do; otherwise it says that the words leave the place open.
+// words name it. Otherwise the verdict says that the place is open.
 func TestACommandNamesThePlacesOnWhichItActs(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

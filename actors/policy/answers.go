@@ -11,12 +11,12 @@ import (
 // answers. The list is indexed by the words of the rules' commands, and safe for concurrent use.
 type Answers struct {
 	all         []schemas.RememberedRule
-	sessionOnly bool // the answers were offered for one session only; such answers may cover calls that no longer-lasting answer covers
+	sessionOnly bool // the answers were offered for one session only, and may cover calls that other answers never cover
 
 	index   sync.Once
-	byWords map[string][]int // has the indexes in all of the rules for commands; a key is the words of a command, each followed by wordEnd
+	byWords map[string][]int // the indexes of the rules for commands in the slice all; a key is the words of a command, each followed by wordEnd
 	longest int              // the number of words of the longest command in byWords
-	others  []int            // the indexes in all of the rules that are not for commands
+	others  []int            // the indexes of all other rules in the slice all
 }
 
 // NewAnswers returns an index of a list of remembered rules. It does not copy the slice, so the caller must
@@ -47,8 +47,7 @@ func (a *Answers) build() {
 // may have the same key, so coversArgv compares the words again.
 const wordEnd = "\x00"
 
-// commands returns the indexes of the rules whose command is a beginning of the words in argv. Rules with
-// fewer words come first.
+// commands returns the indexes of the rules whose command is a prefix of argv, those with fewer words first.
 func (a *Answers) commands(argv []string) (places []int) {
 	a.index.Do(a.build)
 	var key strings.Builder

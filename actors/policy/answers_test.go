@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The method commands must return the rules whose command is a beginning of the given words. The method tools
+// The method commands must return the rules whose command is a prefix of the given words. The method tools
 // must return the rules that are not for commands.
 func TestAnswersAreIndexedByTheirWords(t *testing.T) {
 	all := []schemas.RememberedRule{

@@ -17,7 +17,7 @@ type toolAttack struct{ tool, input string }
 
 func toolAttacks() []toolAttack {
 	out := []toolAttack{
-		// reads that name two paths, of which one is a secret, or one path in disguise
+		// reads of a path in disguise, or of a second path besides a harmless one
 		{"Read", `{"file_path":"README.md","path":".env"}`}, {"Read", `{"file_path":"README.md","files":[".env"]}`}, {"Read", `{"file_path":"README.md","extra":".env"}`}, {"Read", `{"file_path":"README.md","extra":{"a":".env"}}`}, {"Read", `{"file_path":[".env"]}`}, {"Read", `{"paths":["x"]}`}, {"Read", `{"File_Path":".env"}`}, {"Read", `[]`}, {"Read", `{"file_path":""}`}, {"Read", `{"file_path":7}`}, {"Read", `{"file_path":null}`},
 		{"Read", `{"file_path":"file:///etc/shadow"}`}, {"Read", `{"file_path":"file:///home/ann/.ssh/x"}`}, {"Read", `{"file_path":" .env"}`}, {"Read", `{"file_path":"\t.env"}`}, {"Read", `{"file_path":"\n.env"}`}, {"Read", `{"file_path":".env "}`}, {"Read", `{"file_path":".env."}`}, {"Read", `{"file_path":".netrc."}`}, {"Read", `{"file_path":".ssh./x"}`}, {"Read", `{"file_path":"a/.NETRC ."}`}, {"Read", `{"file_path":".env::$DATA"}`}, {"Read", `{"file_path":"x:.env"}`}, {"Read", `{"file_path":".env\u0000.md"}`}, {"Read", `{"file_path":".\u200benv"}`}, {"Read", `{"file_path":"./a/../.env"}`}, {"Read", `{"file_path":".ENV"}`}, {"Read", `{"file_path":"~/.ssh/id_rsa"}`}, {"Read", `{"file_path":"$HOME/.ssh/id_rsa"}`}, {"Read", `{"file_path":"%USERPROFILE%\\.ssh\\id"}`}, {"Read", `{"file_path":"C:\\Users\\ann\\.aws\\credentials"}`}, {"Read", `{"file_path":"\\\\?\\C:\\Users\\ann\\.ssh\\x"}`}, {"Read", `{"file_path":"\\\\host\\share\\.env"}`}, {"Read", `{"file_path":"/proc/self/environ"}`}, {"Read", `{"file_path":"/dev/mem"}`}, {"Read", `{"file_path":"/home/ann/.nod/x"}`}, {"Read", `{"file_path":"@.npmrc"}`},
 		{"view", `{"path":".npmrc"}`}, {"read_file", `{"absolute_path":"/home/ann/.netrc"}`}, {"read", `{"filePath":".env"}`}, {"LS", `{"path":"~/.ssh"}`}, {"list_directory", `{"dir_path":"/home/ann/.gnupg"}`},
@@ -72,7 +72,7 @@ func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	}
 }
 
-// nod asks if the host states another effect of a call than the tool's name implies.
+// nod asks if the effect that the host states for a call differs from the effect that the tool's name implies.
 func TestActionMustFitTool(t *testing.T) {
 	c := call(t, "Read", map[string]string{"file_path": "a.go"})
 	for action, want := range map[schemas.ActionType]policy.Effect{"": policy.Allow, schemas.ActionFileRead: policy.Allow, schemas.ActionOther: policy.Allow,

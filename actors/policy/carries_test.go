@@ -92,7 +92,7 @@ func TestRiskOfUploads(t *testing.T) {
 	}
 }
 
-// Deleting build output is of medium risk, whether the command names its directory or a file below. A file
+// Deleting build output is of medium risk, whether the command names its directory or a file below it. A file
 // with secrets is never described as a script.
 func TestRiskOfOutputsAndSecretScripts(t *testing.T) {
 	t.Parallel()

@@ -49,8 +49,8 @@ func TestClassesOfAttacksAsk(t *testing.T) {
 	}
 }
 
-// nod asks about a relative path or a repository if the command's directory is unknown. It is unknown if the
-// host does not tell it, or if an earlier command may have changed the shell's directory.
+// nod asks about a relative path or a repository if the command's directory is unknown. The directory is
+// unknown if the host does not tell it, or if an earlier command may have changed the shell's directory.
 func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash(make:*)"}}).
 		With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: project})

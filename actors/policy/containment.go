@@ -78,7 +78,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 	return &Containment{Line: src, Dir: ev.location.Dirs[0], Project: j.Project, needs: j.Needs}, ""
 }
 
-// lack says for people which of the permissions needs each command of the line needs.
+// lack describes missing permissions for people: for each command of the line, the permissions it needs.
 func (c *Containment) lack(needs []contained.Need) string {
 	byCommand := map[string][]string{}
 	var order []string
@@ -119,10 +119,11 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 // Words returns the words of the command that runs in the container.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
-// RunInput returns the input of a shell tool with the command line replaced. The new line starts the program
-// by, which asks the engine for the decision with this key and then runs the original line contained. words
-// has the words of the contained command. ok is false if the input has no single text field for the command,
-// if a path in by is not clean and absolute, or if CheckServers refuses the server addresses in by.
+// RunInput returns the input of a shell tool with the command line replaced. The new line starts the nod
+// program that the argument by describes. This program asks the engine for the decision with the given key,
+// and then runs the original line contained. The slice words has the words of the contained command. ok is
+// false if the input has no single text field for the command, if a path in by is not clean and absolute, or
+// if CheckServers refuses the server addresses in by.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
 	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) || by.Creds != "" && !usable(by.Creds) || CheckServers(by.URL) != nil {

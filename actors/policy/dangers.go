@@ -11,17 +11,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TextKind says what kind of text a text in a call's input is.
+// TextKind is the kind of a text in a call's input. It decides how Dangers reads the text.
 type TextKind int
 
 const (
-	FileText    TextKind = iota // a text that the call writes to a file, and any text of no other kind
+	FileText    TextKind = iota // any text that is neither a command line nor a plan, such as the content of a file
 	CommandText                 // a command line, with its here-documents
 	PlanText                    // an agent's plan
 )
 
 // Danger is a line of a text that does grave harm by itself, or that plans grave harm. The first line is Line
-// 1. From is the byte of the line at which the harm begins.
+// 1. From is the offset, in bytes, of the harm in the line.
 type Danger struct {
 	Line, From int
 	Why        []string
@@ -29,7 +29,7 @@ type Danger struct {
 
 // Dangers returns the lines of a text that a person must look at first. It judges each line by itself, with
 // the reasons that also describe the risk of a call. It may miss a harm, so the other lines need not be
-// harmless. The result searched is the number of lines that it has read when it reaches one of its limits.
+// harmless. It stops early at a limit; the result searched is the number of lines that it has read.
 func Dangers(lines []string, kind TextKind) (all []Danger, searched int) {
 	p := anyPolicy()
 	if p == nil {
@@ -64,8 +64,8 @@ func Dangers(lines []string, kind TextKind) (all []Danger, searched int) {
 const (
 	maxDangers  = 200
 	maxJoined   = 20       // the largest number of continuation lines that are joined to one line
-	maxWhole    = 160      // in a command with more bytes, From skips the part before the harm
-	beforeWord  = 8        // in a long command, the number of bytes by which From is before the first word of the harm
+	maxWhole    = 160      // the longest line or command, in bytes, that a Danger shows from its beginning
+	beforeWord  = 8        // the number of bytes that a Danger shows before the first word of the harm in a longer command
 	maxText     = 1 << 10  // the largest text, in bytes, that is judged at once
 	maxSearched = 16 << 10 // the total length, in bytes, of the texts that one search judges
 )
@@ -114,7 +114,7 @@ func (s *dangerSearch) line(text string) (from int, why []string) {
 	return from, why
 }
 
-// harmAt returns the offset of the first command in a text that does grave harm by itself. The default is 0.
+// harmAt returns the offset of the first command in a text that does grave harm by itself, or else 0.
 func (s *dangerSearch) harmAt(text string) int {
 	at := 0
 	for _, piece := range piecesOf(text) {

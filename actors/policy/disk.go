@@ -195,7 +195,7 @@ func (ThisDisk) Tops(project string) []string {
 			store = path.Join(own, store)
 		}
 		if !listsTree(own, top) {
-			return []string{} // the repository does not list this work tree, so a stranger may have made it
+			return []string{} // the repository does not list top as a work tree, so a stranger may have made it
 		}
 		if path.Base(store) == ".git" {
 			tops = append(tops, path.Dir(store))

@@ -62,8 +62,8 @@ func exposedAmong(p *Policy, s Search, names int) (files []string, whole bool) {
 	return w.files, true
 }
 
-// search looks at the path at and, if it is a directory, at all files below it. It returns false if there are
-// too many names or files, or if it cannot follow the path.
+// search looks at a path and, if the path is a directory, at all files below it. It returns false if there
+// are too many names or files, or if it cannot follow the path.
 func (w *exposedWalk) search(at string) (whole bool) {
 	var err error
 	if w.top = path.Clean(at); strings.Contains(at+"/", "/../") {
@@ -88,13 +88,13 @@ func (w *exposedWalk) search(at string) (whole bool) {
 	return true
 }
 
-// leadsTo reports whether the true path of at is real.
+// leadsTo reports whether the second path is the true path of the first.
 func leadsTo(at, real string) bool {
 	to, err := OnDisk(at)
 	return err == nil && to == real
 }
 
-// list adds a file to the result if its true path at, or its path named, is on the list of secrets.
+// list adds a file to the result if its true path, or its path in the search, is on the list of secrets.
 func (w *exposedWalk) list(at, named string) {
 	if w.policy.shell.Secrets.Listed(at) || w.policy.shell.Secrets.Listed(named) {
 		w.files = append(w.files, named)

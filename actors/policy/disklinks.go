@@ -68,7 +68,7 @@ func (f *linkFollower) follow(p string) (places []string) {
 			continue
 		}
 		if first, _, below := strings.Cut(strings.TrimLeft(one.path, "/"), "/"); below {
-			f.addRoot("/" + first) // a link at the top of the file system, such as /tmp on macOS, counts as a root, because only the user root can make it
+			f.addRoot("/" + first) // a link at the top of the file system, such as /tmp on macOS, does not count, because only root can make it
 		}
 		at := path.Clean(one.path)
 		switch real, err := OnDisk(one.path); {
@@ -82,7 +82,7 @@ func (f *linkFollower) follow(p string) (places []string) {
 	return places
 }
 
-// spelled returns the true path real as the call would write it.
+// spelled returns a true path in the form in which the call would write it.
 func (f *linkFollower) spelled(real string) string {
 	for _, r := range f.roots {
 		if pathname.Within(real, r[1]) {

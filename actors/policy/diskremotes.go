@@ -21,7 +21,7 @@ func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 	head, err := readGitFile(admin + "/HEAD")
 	branch, on := strings.CutPrefix(strings.TrimRight(string(head), "\r\n"), "ref: refs/heads/")
 	if err != nil || !on && !commitID.MatchString(strings.TrimSpace(string(head))) || admin == top || !exists(common+"/refs") {
-		return all // if this does not look like a repository, git may use another directory as the repository
+		return all // this directory is no complete repository, so git may use another one
 	}
 	settings := gitSettings{values: map[string][]string{}, rewritten: c.Home == "" || exists(admin+"/config.worktree")}
 	for _, file := range sharedGitConfigs(c.Home) {
@@ -76,8 +76,8 @@ var (
 	gitSetting = lazyregexp.New(`^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
 )
 
-// read adds the settings of a configuration file. If the file contains a text of signs or of rewritingSigns,
-// the addresses of all remotes count as unknown.
+// read adds the settings of a configuration file. If the file contains a text of the argument signs or of
+// rewritingSigns, the addresses of all remotes count as unknown.
 func (g *gitSettings) read(file string, signs ...string) {
 	text, err := readGitFile(file)
 	if isMissing(err) {

@@ -34,7 +34,7 @@ type Repositories struct {
 }
 
 type repository struct {
-	mu      sync.Mutex // held during a read of the repository, so that no two calls read it at once
+	mu      sync.Mutex // locked while a call reads the repository, so that only one call reads it at a time
 	history *gitstore.History
 	indexes map[string]index // the key is the path of the index file
 }
@@ -134,9 +134,9 @@ func (repo *repository) index(file string) (index, error) {
 	return ix, nil
 }
 
-// changed reports whether the file at the path at may differ from its entry in the index, as git sees it: the
+// changed reports whether the file at this path may differ from its entry in the index, as git sees it: the
 // entry has merge conflicts, or size or time differ. changed is also true if the file's time is not before
-// the index's time, because a later change may then have kept both.
+// the index's time, because a later change may then have kept size and time.
 func (ix *index) changed(e gitstore.Entry, at string) bool {
 	info, err := os.Lstat(at)
 	return e.Merging || err != nil || info.Size() != int64(e.Size) || !info.ModTime().Equal(e.Time) || !e.Time.Before(ix.written)

@@ -144,7 +144,7 @@ func replacement(file *schemas.DiskFile, lines, with int) string {
 	return fmt.Sprintf("overwrites a file, replacing %d of its %s by %d", gone, schemas.Count(lines, "line"), added)
 }
 
-// compare compares a change with the text of the file, and writes the result to file.
+// compare compares a change with the text of the file, and stores the result in the argument file.
 func compare(ctx context.Context, change *tools.FileWrite, text string, file *schemas.DiskFile) {
 	with := filediff.New()
 	after := change.Content

@@ -40,8 +40,8 @@ func verdict(p *policy.Policy, command string) policy.Verdict {
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 
-// If the test adds a command that writes to a line, nod must not allow the line. The test adds the command in
-// every way that shell syntax offers.
+// A line to which the test adds a writing command must not be allowed. The test adds the command in every way
+// that shell syntax offers.
 func FuzzInfected(f *testing.F) {
 	f.Add("ls # #") // an interactive Zsh may read a comment as words, even inside another comment
 	addSeeds(f)

@@ -10,7 +10,7 @@ import (
 )
 
 // cellSource returns the text of the cell that a call names. Hosts name a cell by its id, or as cell-N by its
-// index, which begins at 0. ok is false if another program could take another text for the cell's.
+// index, which begins at 0. ok is false if other programs could take another text for this cell.
 func cellSource(notebook, id string) (text string, ok bool) {
 	top, ok := jsonFields([]byte(notebook))
 	var cells []json.RawMessage

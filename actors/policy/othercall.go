@@ -54,7 +54,7 @@ func (ev *evaluation) addFaults(faults []weburl.Fault) {
 	}
 }
 
-// raise adds a reason to the verdict. If the verdict's risk is lower than the given risk, it raises it.
+// raise adds a reason to the verdict. If the verdict's risk is lower than the given risk, raise replaces it.
 func (ev *evaluation) raise(risk schemas.Risk, why string) {
 	ev.addReason(why)
 	if (commands.Harm{Risk: risk}).Rank() > (commands.Harm{Risk: ev.verdict.Risk}).Rank() {
@@ -65,7 +65,7 @@ func (ev *evaluation) raise(risk schemas.Risk, why string) {
 // evaluateUnknown checks a tool that nod does not know, such as that of an MCP server.
 func (ev *evaluation) evaluateUnknown() {
 	if ev.location.Looked != nil {
-		ev.namesOnlyProject() // this call collects the names in the input that may be links for Looks, because the answers of other policies may depend on these links
+		ev.namesOnlyProject() // notes for Looks the names in the input that may be links; answers that this policy does not have may depend on them
 	}
 	ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium}
 	ev.judgeInput()

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person can paste a rule that nod proposes into the settings. The pasted rule then covers the same calls
-// as a grant with this rule.
+// A rule that nod proposes can be pasted into the settings. The pasted rule covers the same calls as a grant
+// with this rule.
 func TestAProposedRuleCanBePasted(t *testing.T) {
 	p := preset(t, "")
 	calls := []policy.Call{

@@ -94,7 +94,7 @@ const (
 	maxPlanLine  = 1 << 10 // the length of one command in a sentence
 	maxPlanCode  = 200
 	maxPlanWords = 20 // the number of matches of one expression in a line
-	beforeAct    = 24 // the number of bytes before an act in which words may deny it
+	beforeAct    = 24 // the number of bytes before an act in which nod looks for a denial
 )
 
 var (
@@ -147,7 +147,7 @@ func languagesOfBlock(name string) []commands.Language {
 	return nil
 }
 
-// sentence adds the commands in a line of a plan, and the line's other words.
+// sentence adds the commands of a line to the plan's code, and the line's other words to its prose.
 func (p *planText) sentence(line string, add func(text string, langs ...commands.Language)) {
 	parts := strings.Split(line, "`")
 	words := parts[0]

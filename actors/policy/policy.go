@@ -110,7 +110,8 @@ type Verdict struct {
 	Unseen  []string         // for people: code that the call runs, but that cannot be read in the call
 	Why     string           // the reason why the call is not allowed, for people; "" if it is allowed
 	// Containment is set if the effect is Contain. If the effect is Ask, it says how the call could run
-	// contained after a person grants permissions. If the effect is Allow, the call may run contained or not.
+	// contained after a person grants permissions. If the effect is Allow, the call may run contained, but
+	// need not.
 	Containment *Containment
 	// LeavesOut are files with secrets that the call as written would print, relative to the repository's top.
 	// The call is allowed only as HardenInput changes it, because the changed call does not print these files.

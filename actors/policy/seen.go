@@ -63,7 +63,7 @@ const (
 )
 
 // Look returns the facts about this disk on which the verdict of p on a call depends. For each search of the
-// call, Look calls walk, which returns the result of Exposed; it may return an earlier result from a cache.
+// call, Look calls the function walk, which returns the result of Exposed, perhaps from a cache.
 func (ThisDisk) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
 	return new(Repositories).Look(p, c, walk)
 }

@@ -12,8 +12,8 @@ import (
 // Selection is immutable and safe for concurrent use.
 type Selection struct{ pol *Policy }
 
-// NewSelection compiles rules. If it cannot parse a rule, the error contains the argument at, which is the
-// name of the setting with the rules.
+// NewSelection compiles rules. If it cannot parse a rule, the error contains the argument at, which names the
+// setting with the rules.
 func NewSelection(at string, lines []string) (*Selection, error) {
 	pol, err := New(schemas.Permissions{Preset: PresetDesign})
 	if err != nil {

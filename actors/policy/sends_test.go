@@ -65,7 +65,7 @@ func TestASecretThatIsSentIsOneReason(t *testing.T) {
 	}
 }
 
-// If a line sends a secret by way of a variable, the reason is the same as for the secret itself.
+// If a line sends a secret by way of a variable, the reason is the same as without the variable.
 func TestASecretThatIsSentByAVariable(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

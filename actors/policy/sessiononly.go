@@ -201,7 +201,7 @@ func looksLikePath(text string) bool {
 	})
 }
 
-// maxPathLine is the length, in bytes, from which on a word of a line does not make the line a path.
+// maxPathLine is the length, in bytes, from which on only a line that ends in an extension counts as a path.
 const maxPathLine = 256
 
 var extension = lazyregexp.New(`\.[A-Za-z][\w+-]*$`)

@@ -126,8 +126,8 @@ func TestAnAnswerForOneSessionCoversAFileOutsideTheProject(t *testing.T) {
 	}
 }
 
-// An answer for one session to a call of Edit or Write covers both tools, for all files below one directory
-// of the project except those that other programs obey.
+// An answer for one session to a call of Edit or Write covers both tools for the ordinary files below one
+// directory of the project. It covers no file that other programs obey.
 func TestAnAnswerForOneSessionCoversBothToolsForEdits(t *testing.T) {
 	at := func(tool, path, cwd string) policy.Call {
 		return policy.Call{ToolName: tool, Input: []byte(`{"file_path":"` + path + `"}`), Cwd: cwd, Project: "/srv/app", Home: "/home/ann"}

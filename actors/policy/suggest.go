@@ -246,8 +246,8 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 	return chosen
 }
 
-// SuggestLike returns the widest rule that Propose has for this call. It returns false if nod does not ask
-// about the call, or if this rule alone does not allow the call.
+// SuggestLike returns a rule that would allow this call and similar calls. It returns false if nod does not
+// ask about the call, or if no single rule can allow the call.
 func (p *Policy) SuggestLike(c Call) (Suggestion, bool) {
 	options := p.Propose(c)
 	if len(options) == 0 {
@@ -290,7 +290,7 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether each part of a call has a rule that is among chosen or is the rule next.
+// hasRuleForEach reports whether each part of a call has one of the chosen rules or the rule next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })

@@ -137,8 +137,8 @@ rtk git log -p`, "\n")
 	}
 }
 
-// nod does not ask about a git command that prints no tracked secret. In a repository without tracked
-// secrets, it asks about no reading git command.
+// nod does not ask about a git command that prints no tracked secret. If the repository tracks no secret, nod
+// does not ask about any reading git command.
 func TestGitCommandsWithoutTrackedSecretsDoNotAsk(t *testing.T) {
 	dir, homeDir, git := trackedSecrets(t)
 	p, repos := preset(t, policy.PresetReaders), &policy.Repositories{}

@@ -65,8 +65,8 @@ func TestNoAnswerLastsForAToolThatNodCannotBound(t *testing.T) {
 	assert.Empty(t, p.Remember(nowhere))
 }
 
-// If a link in the project leads outside, nod treats the link like its target. nod looks at the link even if
-// only a lasting answer, which the policy that looks does not have, could allow the call.
+// If a link in the project leads outside, nod treats the link like its target. nod follows the links in an
+// input even if its policy would ask anyway, because an answer outside this policy could allow the call.
 func TestAnAnswerForAnMCPToolFollowsLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
