@@ -14,9 +14,9 @@ type Answers struct {
 	sessionOnly bool // the answers were offered for one session only, and may cover calls that other answers never cover
 
 	index   sync.Once
-	byWords map[string][]int // the indexes of the rules for commands in the slice all; a key is the words of a command, each followed by wordEnd
+	byWords map[string][]int // the rules for commands, as indexes into the field all; a key is the words of a command, each followed by wordEnd
 	longest int              // the number of words of the longest command in byWords
-	others  []int            // the indexes of all other rules in the slice all
+	others  []int            // the other rules, as indexes into the field all
 }
 
 // NewAnswers returns an index of a list of remembered rules. It does not copy the slice, so the caller must

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The engine checks one call after another, so even the largest call must not take long. The limit is wide
-// because other tests run at the same time, but without the policy's bounds each call would exceed it.
+// The engine checks one call after another, so even the largest call must not take long. The limit is wide,
+// because other tests run at the same time. Without the policy's own bounds, each call would still exceed it.
 func TestLargeCallsAreCheckedInBoundedTime(t *testing.T) {
 	t.Parallel()
 	const size, limit = 250_000, 250 * time.Millisecond

@@ -67,7 +67,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 		return nil, "nod does not know the project's directory, so the call cannot run contained"
 	}
 	loc := *ev.location
-	loc.Links, loc.Looked = nil, nil // links do not matter, because a container hides a secret even from a path through a link
+	loc.Links, loc.Looked = nil, nil // links do not matter here, because a container hides a secret from every path, even one through a link
 	j := ev.pol.contained.Line(src, loc)
 	switch {
 	case j.Why != "":

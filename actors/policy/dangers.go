@@ -96,7 +96,7 @@ type dangerSearch struct {
 	left     int  // the length, in bytes, of the texts that the search may still judge
 }
 
-// line returns the reasons for the grave harms of one line, and in a long line the offset of the first harm.
+// line returns the reasons for the grave harms of one line. In a long line, from is the offset of the first.
 func (s *dangerSearch) line(text string) (from int, why []string) {
 	at := 0
 	for _, chunk := range chunks(text) {

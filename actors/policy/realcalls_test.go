@@ -65,8 +65,8 @@ func TestRealCallsByClass(t *testing.T) {
 	}
 }
 
-// If the user takes over the five best suggestions for each project, at least half of the sessions have at
-// most three prompts.
+// If the settings have the five best suggestions for each project, at least half of the sessions have at most
+// three prompts.
 func TestReplayWithSuggestions(t *testing.T) {
 	calls, err := policy.ReadTranscript(corpus(t, "real-calls.jsonl"), "real-calls")
 	require.NoError(t, err)
