@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person reads where a command takes effect: in the words of the command, or that its words leave it open.
+// Each command acts on a place, such as a cluster or a machine. The verdict names this place if the command's
+// words name it. Otherwise the verdict says that the place is open.
 func TestACommandNamesThePlacesOnWhichItActs(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
@@ -55,7 +56,8 @@ func TestACommandNamesThePlacesOnWhichItActs(t *testing.T) {
 	}
 }
 
-// A path with variables is shown as the line spells it, and leads somewhere only if nod knows their values.
+// If a path contains variables, people see the path as the command line spells it. The verdict has the path's
+// full form only if nod knows the values of the variables.
 func TestAPathWithVariablesIsShownAsItIsSpelled(t *testing.T) {
 	t.Parallel()
 	const dirs = "deletes whole directories"
@@ -110,8 +112,8 @@ func TestAPathWithVariablesIsShownAsItIsSpelled(t *testing.T) {
 	assert.Contains(t, checkCommand(t, `make > "$OUT/log"`, "").Targets, schemas.Target{Does: "writes files", Name: "$OUT/log"})
 }
 
-// A person sees the directories of this machine that a container gets. Paths in a container and on another
-// machine are no places outside the project.
+// If a command starts a container, people see the directories of this machine that the container gets. A path
+// inside a container or on another machine does not count as outside the project.
 func TestTheDirectoriesThatAContainerGets(t *testing.T) {
 	t.Parallel()
 	paths := func(command string) (all []string) {

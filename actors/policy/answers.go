@@ -14,17 +14,17 @@ type Answers struct {
 	sessionOnly bool // the answers were offered for one session only, and may cover calls that other answers never cover
 
 	index   sync.Once
-	byWords map[string][]int // the rules for commands, as indexes in the slice all; a key is the words of a command, each followed by wordEnd
+	byWords map[string][]int // the rules for commands, as indexes into the field all; a key is the words of a command, each followed by wordEnd
 	longest int              // the number of words of the longest command in byWords
-	others  []int            // the rules that are not for commands, as indexes in the slice all
+	others  []int            // the other rules, as indexes into the field all
 }
 
-// NewAnswers returns an index of the rules in all. It does not copy this slice, so the caller
-// must not change it afterwards.
+// NewAnswers returns an index of a list of remembered rules. It does not copy the slice, so the caller must
+// not change the slice afterwards.
 func NewAnswers(all []schemas.RememberedRule) *Answers { return &Answers{all: all} }
 
-// NewSessionAnswers is like NewAnswers, for the rules of answers that were offered for one session only. The
-// caller must apply them only to calls of that session.
+// NewSessionAnswers is like NewAnswers, but its rules come from answers that were offered for one session
+// only. The caller must apply the rules only to calls of that session.
 func NewSessionAnswers(all []schemas.RememberedRule) *Answers {
 	return &Answers{all: all, sessionOnly: true}
 }
@@ -47,8 +47,7 @@ func (a *Answers) build() {
 // may have the same key, so coversArgv compares the words again.
 const wordEnd = "\x00"
 
-// commands returns the rules with whose command argv begins, as indexes in the slice all. Rules
-// with fewer words come first.
+// commands returns the indexes of the rules whose command is a prefix of argv, those with fewer words first.
 func (a *Answers) commands(argv []string) (places []int) {
 	a.index.Do(a.build)
 	var key strings.Builder

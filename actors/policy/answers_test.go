@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The method commands must return the rules with whose command the given words begin. The method
-// tools must return the rules that are not for commands.
+// The method commands must return the rules whose command is a prefix of the given words. The method tools
+// must return the rules that are not for commands.
 func TestAnswersAreIndexedByTheirWords(t *testing.T) {
 	all := []schemas.RememberedRule{
 		{Tool: "Bash", Argv: []string{"make", "all"}}, {Tool: "Edit", Path: "/w/a.go"}, {Tool: "Bash", Argv: []string{"make"}, Prefix: true},
@@ -27,7 +27,7 @@ func TestAnswersAreIndexedByTheirWords(t *testing.T) {
 		want []int
 	}{
 		{nil, nil}, {[]string{"ls"}, nil}, {[]string{"make"}, []int{2}}, {[]string{"make", "none"}, []int{2}},
-		{[]string{"make", "all"}, []int{2, 0, 4}}, // rule 4 has other words than rule 0, but the same key
+		{[]string{"make", "all"}, []int{2, 0, 4}}, // the words of rule 4 differ from those of rule 0, but give the same key
 		{[]string{"make", "all", "-j"}, []int{2, 0, 4}}, {[]string{"make all"}, []int{3}},
 		{[]string{"make", "target7"}, []int{2, 13}},
 	} {

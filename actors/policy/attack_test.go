@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// attacks returns command lines that write, run, connect, configure or reveal a secret, grouped
-// by the check that must refuse them. No preset allows any of them.
+// attacks returns command lines that write, run, connect, configure or reveal a secret. They are grouped by
+// the check that must refuse them, and no preset allows any of them.
 func attacks() map[string][]string {
 	return map[string][]string{
 		"every node": {
@@ -74,8 +74,8 @@ func attacks() map[string][]string {
 	}
 }
 
-// reads returns harmless commands that agents run often. The checks against attacks must not
-// refuse them.
+// reads returns harmless commands that agents run often. A check that refuses the attacks must not refuse
+// these commands.
 func reads() []string {
 	return []string{
 		`rg x .github`, `rg x src/library`, `rg x etc`, `rg x .`, `rg x src docs`, `rg x /usr/include/linux`, `cd src && rg x`, `rg x ` + home + `/other/src`, `cat *.txt`, `grep x ./*.txt`,
@@ -111,7 +111,7 @@ func TestTheDefaultPresetAllowsReads(t *testing.T) {
 	}
 }
 
-// No preset allows an attack, alone or after a harmless read.
+// No preset allows an attack, whether it is the whole line or follows a harmless read.
 func TestAttacks(t *testing.T) {
 	count := 0
 	for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {

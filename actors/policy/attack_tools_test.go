@@ -17,8 +17,7 @@ type toolAttack struct{ tool, input string }
 
 func toolAttacks() []toolAttack {
 	out := []toolAttack{
-		// reads whose input contains a second path besides the obvious one, or a path in
-		// disguise
+		// reads of a path in disguise, or of a second path besides a harmless one
 		{"Read", `{"file_path":"README.md","path":".env"}`}, {"Read", `{"file_path":"README.md","files":[".env"]}`}, {"Read", `{"file_path":"README.md","extra":".env"}`}, {"Read", `{"file_path":"README.md","extra":{"a":".env"}}`}, {"Read", `{"file_path":[".env"]}`}, {"Read", `{"paths":["x"]}`}, {"Read", `{"File_Path":".env"}`}, {"Read", `[]`}, {"Read", `{"file_path":""}`}, {"Read", `{"file_path":7}`}, {"Read", `{"file_path":null}`},
 		{"Read", `{"file_path":"file:///etc/shadow"}`}, {"Read", `{"file_path":"file:///home/ann/.ssh/x"}`}, {"Read", `{"file_path":" .env"}`}, {"Read", `{"file_path":"\t.env"}`}, {"Read", `{"file_path":"\n.env"}`}, {"Read", `{"file_path":".env "}`}, {"Read", `{"file_path":".env."}`}, {"Read", `{"file_path":".netrc."}`}, {"Read", `{"file_path":".ssh./x"}`}, {"Read", `{"file_path":"a/.NETRC ."}`}, {"Read", `{"file_path":".env::$DATA"}`}, {"Read", `{"file_path":"x:.env"}`}, {"Read", `{"file_path":".env\u0000.md"}`}, {"Read", `{"file_path":".\u200benv"}`}, {"Read", `{"file_path":"./a/../.env"}`}, {"Read", `{"file_path":".ENV"}`}, {"Read", `{"file_path":"~/.ssh/id_rsa"}`}, {"Read", `{"file_path":"$HOME/.ssh/id_rsa"}`}, {"Read", `{"file_path":"%USERPROFILE%\\.ssh\\id"}`}, {"Read", `{"file_path":"C:\\Users\\ann\\.aws\\credentials"}`}, {"Read", `{"file_path":"\\\\?\\C:\\Users\\ann\\.ssh\\x"}`}, {"Read", `{"file_path":"\\\\host\\share\\.env"}`}, {"Read", `{"file_path":"/proc/self/environ"}`}, {"Read", `{"file_path":"/dev/mem"}`}, {"Read", `{"file_path":"/home/ann/.nod/x"}`}, {"Read", `{"file_path":"@.npmrc"}`},
 		{"view", `{"path":".npmrc"}`}, {"read_file", `{"absolute_path":"/home/ann/.netrc"}`}, {"read", `{"filePath":".env"}`}, {"LS", `{"path":"~/.ssh"}`}, {"list_directory", `{"dir_path":"/home/ann/.gnupg"}`},
@@ -73,7 +72,7 @@ func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	}
 }
 
-// nod asks if the effect that the host states differs from the effect that the tool's name implies.
+// nod asks if the effect that the host states for a call differs from the effect that the tool's name implies.
 func TestActionMustFitTool(t *testing.T) {
 	c := call(t, "Read", map[string]string{"file_path": "a.go"})
 	for action, want := range map[schemas.ActionType]policy.Effect{"": policy.Allow, schemas.ActionFileRead: policy.Allow, schemas.ActionOther: policy.Allow,
@@ -117,8 +116,8 @@ func TestRulesCoverNoOtherCommand(t *testing.T) {
 	}
 }
 
-// nod stores only a limited number of a line's commands and words. If the line has more, a deny
-// rule may cover the rest, so nod does not allow the line.
+// nod compares only a limited number of a line's commands and words with the rules. A deny rule may cover a
+// command beyond this number, so nod does not allow a line that has more.
 func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Deny: []string{"Read(secret/**)", "Bash(git log:*)"}, Allow: []string{"Bash"}})
 	nested := "git log"
@@ -148,7 +147,7 @@ func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 
 func syntaxQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// nod asks if a searched directory may contain denied files.
+// nod asks about a search of a directory that may contain files for which a deny rule exists.
 func TestSearchesBesideDeniedFiles(t *testing.T) {
 	p := pol(t, schemas.Permissions{Deny: []string{"Read(secret/**)"}})
 	for path, want := range map[string]policy.Effect{"": policy.Ask, ".": policy.Ask, project: policy.Ask, "src": policy.Allow, "secret": policy.Deny, "secret/x": policy.Deny, "Secret": policy.Deny, "secrets": policy.Allow} {
@@ -161,8 +160,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// A person's lasting answer makes a remembered rule. The rule may allow words that it does not
-// contain, if these words do not change the meaning of the command that the person saw.
+// A person's lasting answer makes a remembered rule for the answered command. The rule also allows further
+// words after the command if they do not change what the command does.
 func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -171,8 +170,8 @@ func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test --script-sh=./x", "npm test --node-opt=--import=./x.js", "npm test X=1", "npm test -script-shel=./x", "npm test -script-shell ./x", "npm test --scri=./x", "npm test --userconfig x", "npm test --userconfig=x", "npm test --globalconfig=x", "npm test --prefix sub", "npm test -prefix sub", "npm test -C sub", "npm test -- --config ./x.js", "npm test -- -c x.js", "npm test -- -ic x.js", "npm test -- --reporter=./x.js", "npm test -- --outputFile=x", "npm test -- --require ./x", "npm test -- -r ./x", "npm test -ws --foo", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "npm test -s -- --ci --coverage -t 'my test'", "npm test --silent", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
 		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test -coverprofile=main.go ./...", "go test -cpuprofile main.go", "go test -o main.go", "go test -o x.sh", "go test -outputdir src ./...", "go test -c ./x", "go test -modfile=x.mod ./...", "go test -mod=mod ./...", "go test -pkgdir x", "go test -args -x", "go test -gcflags=-importcfg=x", "go test -exec", "go test --exec=id", "go test -vet=off -toolexec id ./x", "go test ./x @f", "go test -test.run=x -test.coverprofile=main.go", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -v -short -timeout 60s ./... -coverprofile=cover.out", "go test -bench=. -benchmem -tags a,b ./x", "go test -json -p 4 --count 1 ./x", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
 		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build",
-			// In make, -E is short for --eval. The letter E may follow other letters, and its value
-			// may be attached. --eval may be abbreviated.
+			// In make, -E is short for --eval. The option may be one of several letters after one dash, its
+			// value may follow without a space, and --eval may be abbreviated.
 			"make build '-E$(shell id)'", "make build '-kE$(shell id)'", "make build -kE '$(shell id)'", "make build --ev='$(shell id)'", "make build -sf/x", "make build -sfx", "make build -sf x.mk", "make build -f x.mk", "make build -kf- ", "make build --file=x", "make build --makefile x", "make build --fil=x", "make build -C sub", "make build --directory=sub", "make build -I sub", "make build -e", "make build -o x", "make build -W x", "make build -t", "make build --touch", "make build -kC sub", "make build --environment-overrides", "make build deploy", "make build -j deploy", "make build -- deploy"}, []string{"make build -j4", "make build -k -j 4", "make build --keep-going --jobs=4 2>&1 | tail -5"}},
 		{[]string{"rake", "test"}, []string{"rake test -qf/x", "rake test -qfx", "rake test -f x.rb", "rake test -r ./x", "rake test -vr./x", "rake test -I x", "rake test -p 1", "rake test --rakefile x", "rake test -R x", "rake test deploy", "rake test '-eputs 1'", "rake test --execut='puts 1'"}, []string{"rake test --trace"}},
 		{[]string{"pytest"}, []string{"pytest -qc/x", "pytest -qcx.ini", "pytest -qc x.ini", "pytest -c x.ini", "pytest --pastebin=all", "pytest --pastebin all", "pytest --past=all", "pytest -p ./x", "pytest -p x", "pytest -vpx", "pytest -o addopts=-px", "pytest -qo cache_dir=src", "pytest --basetemp=src", "pytest --rootdir=x", "pytest --confcutdir=x", "pytest --junitxml=main.py", "pytest --junit-xml main.py", "pytest --log-file=main.py", "pytest --debug=main.py", "pytest --cov-report=xml:main.py", "pytest --cov-config=x", "pytest --pdbcls=x:y", "pytest --resultlog=x", "pytest --override-ini=x=y", "pytest @f", "pytest -W error::os.x"}, []string{"pytest -q", "pytest -vvx -k 'a and b' tests/x.py::test_a", "pytest --tb=short -ra --maxfail 1 tests | tail -5", "pytest --cov=src --cov-report=term-missing -n auto", "pytest --junitxml=reports/junit.xml"}},
@@ -219,8 +218,8 @@ func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// A user's rule such as Bash(go test:*) covers further flags and paths if a remembered rule for the
-// same command would cover them. The rule itself must contain any other flag.
+// A user's rule such as Bash(go test:*) covers the same further flags and paths as a remembered rule for this
+// command. Any other flag must stand in the rule itself.
 func TestRulesForRunnersKeepToTheProject(t *testing.T) {
 	for rule, c := range map[string]struct{ asks, allows []string }{
 		"Bash(go test:*)":                      {[]string{"go test -exec=id ./...", "go test -exec id", "go test -toolexec=x", "go test -coverprofile=main.go", "go test -o main.go", "go test /tmp/evil/...", "go test -C /tmp/x", "go test ../x", "go test @f", "cd /tmp && go test"}, []string{"go test", "go test ./...", "go test -run X -count=1 ./...", "cd src && go test . 2>&1 | tail"}},
@@ -257,7 +256,7 @@ func TestRulesForRunnersKeepToTheProject(t *testing.T) {
 	}
 }
 
-// An allow rule for cd does not allow a line whose other commands run in an unknown directory.
+// An allow rule for cd does not allow a line that may change to an unknown directory.
 func TestRulesNeedAKnownDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})
@@ -281,8 +280,8 @@ func TestAnswersDoNotCoverInput(t *testing.T) {
 	}
 }
 
-// A remembered rule for one exact command counts only in the directory of the answered call,
-// because the same words mean other files elsewhere.
+// A remembered rule for one exact command counts only in the directory of the answered call, because in
+// another directory the same words name other files.
 func TestExactAnswersCountOnlyInTheirDirectory(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
@@ -316,8 +315,8 @@ func TestGuardProtectsADataDirectory(t *testing.T) {
 	}
 }
 
-// An import of another host's rules leaves out allow rules that would allow more in nod than in
-// that host. It also leaves out allow rules that cover every command.
+// An import of another host's rules leaves out an allow rule that would allow more in nod than it allows in
+// that host, or that covers every command.
 func TestImportLeavesOutRulesThatAllowMore(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)", "Edit(/srv/) in /srv", "mcp__db in /srv"} {
 		perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))

@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// BenchmarkCheck reports the duration of Check for one command: the median and the 90th percentile.
-// The commands are the seeds of the fuzz tests and, if these files are present, the corpora of
-// commands and of real sessions.
+// BenchmarkCheck measures how long Check takes for one command, and reports the median and the 90th
+// percentile. The commands are the seeds of the fuzz tests. If the corpora of commands and of real sessions
+// are present, their commands are measured too.
 func BenchmarkCheck(b *testing.B) {
 	var short []policy.Call
 	for _, s := range seeds {

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The engine checks one call after another, so the largest call must not take long. The limit is wide, because
-// other tests run at the same time; without limits in the policy, each of these calls takes longer.
+// The engine checks one call after another, so even the largest call must not take long. The limit is wide,
+// because other tests run at the same time. Without the policy's own bounds, each call would still exceed it.
 func TestLargeCallsAreCheckedInBoundedTime(t *testing.T) {
 	t.Parallel()
 	const size, limit = 250_000, 250 * time.Millisecond
@@ -39,7 +39,7 @@ func TestLargeCallsAreCheckedInBoundedTime(t *testing.T) {
 		if !json.Valid(c.Input) {
 			t.Fatal(name)
 		}
-		p.Check(c) // the first check compiles expressions
+		p.Check(c) // the first check compiles regular expressions, so its time does not count
 		best := time.Hour
 		for range 3 {
 			start := time.Now()
@@ -50,7 +50,7 @@ func TestLargeCallsAreCheckedInBoundedTime(t *testing.T) {
 	}
 }
 
-// A text that is too long to search counts as one with a secret, so a secret at its end is not allowed either.
+// If a text is too long to be searched for secrets, it counts as a text with a secret.
 func TestTextsTooLongToSearchAsk(t *testing.T) {
 	t.Parallel()
 	p := pol(t, schemas.Permissions{Allow: []string{"WebFetch", "WebSearch", "mcp__x", "WebFetch(domain:x.test)"}})
@@ -77,7 +77,7 @@ func manyAddresses() (all []string) {
 	return all
 }
 
-// A milder reason needs a word that can only mean the milder thing.
+// A deletion or a read has a lower risk only if its words certainly name harmless files, such as build output.
 func TestMilderReasonsAreCertain(t *testing.T) {
 	t.Parallel()
 	p := pol(t, schemas.Permissions{})

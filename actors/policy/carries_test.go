@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Code that a command downloads and runs is named with the place from which it comes.
+// If a command downloads code and runs it, the reason names the place from which the code comes.
 func TestRiskOfDownloadedCode(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)
@@ -64,7 +64,8 @@ func TestRiskOfDownloadedCode(t *testing.T) {
 	assert.Empty(t, p.Propose(bash(t, "go run x.test/tool@latest")), "the same words run other code tomorrow")
 }
 
-// A command that sends files says which and where to; text in its words is no file.
+// The reason for a command that uploads files names the files and the destination. Plain text among the
+// command's words does not count as a file.
 func TestRiskOfUploads(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)
@@ -91,7 +92,8 @@ func TestRiskOfUploads(t *testing.T) {
 	}
 }
 
-// Build output is of medium risk, also below its directory; a file with secrets is never called a script.
+// Deleting build output is of medium risk, whether the command names its directory or a file below it. A file
+// with secrets is never described as a script.
 func TestRiskOfOutputsAndSecretScripts(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)

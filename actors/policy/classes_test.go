@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// classes returns classes of attacks that a red team found: the example that it found, variants
-// of it, and similar harmless lines.
+// classes returns the classes of attacks that a red team found. Each class has the attack itself, variants of
+// it, and similar harmless lines.
 func classes() []trap {
 	return []trap{
 		{"a flag whose value must be attached", []string{`git diff -U ~ empty`, `git diff --unified ~ empty`, `git diff --unified ` + home + ` empty.md`, `git log -p -U ~ empty`, `git diff --stat ~ empty`, `git diff -M ~ x`, `git show -U .env`, `git diff --no-index -U ~ empty`, `rtk git diff -U ~ empty`},
@@ -49,8 +49,8 @@ func TestClassesOfAttacksAsk(t *testing.T) {
 	}
 }
 
-// nod asks about relative paths and repositories if the host does not tell a command's
-// directory, or if an earlier command may have changed the directory of the shell.
+// nod asks about a relative path or a repository if the command's directory is unknown. The directory is
+// unknown if the host does not tell it, or if an earlier command may have changed the shell's directory.
 func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash(make:*)"}}).
 		With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: project})
@@ -67,7 +67,7 @@ func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
 			assert.NotEqual(t, policy.Allow, p.Check(at(c)).Effect, c)
 			_, changed := p.Harden(at(c))
 			assert.False(t, changed, c)
-			for _, reach := range p.Remember(at(c)) { // a rule for a call without a directory covers every directory, and says so
+			for _, reach := range p.Remember(at(c)) { // a rule made from a call without a directory must be marked as a rule for any directory
 				for _, rule := range reach.Rules {
 					assert.True(t, i == 1 && rule.Elsewhere && !rule.Prefix, "%s: %+v", c, rule)
 				}
@@ -84,8 +84,8 @@ func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
 	assert.Equal(t, policy.Allow, p.Check(call(t, "bash", map[string]string{"command": "cat x", "sessionId": ""})).Effect)
 }
 
-// If a call of the Grep tool has a filter, ripgrep also searches the hidden and ignored files
-// that match this filter.
+// If a Grep call has a file filter, ripgrep searches every file that matches the filter, even hidden and
+// ignored files.
 func TestFiltersOfSearchesThatMatchSecretsAsk(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, glob := range []string{"*", "**", "**/*", "*.json", "*.{json,go}", "*.yml", "*.toml", "src/**", ".*", "*rc", "*.e*", "[a-z.]*", "?env", "config*"} {

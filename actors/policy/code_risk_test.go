@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// judged is a call with a reason that people must read, and the least risk of the call.
+// judged is a call, the least risk that it must have, and a reason that people must see.
 type judged struct {
 	call string
 	risk schemas.Risk
@@ -26,8 +26,8 @@ func assertJudged(t *testing.T, p *policy.Policy, c policy.Call, want judged) {
 	assert.NotEqual(t, policy.Allow, v.Effect, want.call)
 }
 
-// What code in a command does is judged like a command, whether the code is in a here-document, a pipe, a word
-// or a variable, and whether it runs here, on another machine or in a container.
+// nod judges code inside a command like the command itself, whether the code is in a here-document, a pipe, a
+// word or a variable, and whether it runs on this machine, on another machine or in a container.
 func TestRiskOfCodeInCommands(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)
@@ -98,7 +98,7 @@ func TestRiskOfCodeInCommands(t *testing.T) {
 	}
 }
 
-// A deny rule for a command also sees the command in a here-document that a shell runs.
+// A deny rule for a command also covers this command inside a here-document that a shell runs.
 func TestDenyRulesSeeHereDocuments(t *testing.T) {
 	t.Parallel()
 	p := pol(t, schemas.Permissions{Deny: []string{"Bash(git push:*)"}})
@@ -107,7 +107,7 @@ func TestDenyRulesSeeHereDocuments(t *testing.T) {
 	assert.Equal(t, policy.Deny, p.Check(bash(t, "sh <<'EOF'\nnod allow abcd\nEOF")).Effect)
 }
 
-// Danger at the end of a long line is named, and a line of which nod reads only a part is of high risk.
+// If a long line does harm at its end, a reason names it. A line that nod reads only in part is of high risk.
 func TestRiskOfLongLines(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)

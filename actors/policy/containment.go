@@ -15,8 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Containment describes how a command line may run contained. The kernel limits the process to
-// these directories and permissions.
+// Containment describes how a command line may run contained: where it runs, and what it may write.
 type Containment struct {
 	Line     string `json:"line"`                // the command line as the agent wrote it
 	Dir      string `json:"dir"`                 // the clean, absolute directory in which the line runs
@@ -29,12 +28,12 @@ type Containment struct {
 // Program is the nod program that starts contained commands.
 type Program = contained.Program
 
-// containedRule is the Rule of a verdict on a call that runs contained, or that would run contained
-// if a person granted a permission.
+// containedRule is the value of Verdict.Rule if the call runs contained, or if it would run contained after a
+// person grants the missing permissions.
 const containedRule = "default contained"
 
-// contain sets the verdict on a command line that no rule decides. The line runs contained, or a
-// person is asked for exactly the missing permissions.
+// contain sets the verdict on a command line that no rule decides. If the line lacks no permission, it runs
+// contained. Otherwise a person is asked for exactly the missing permissions.
 func (ev *evaluation) contain(src string) {
 	c, why := ev.containment(src)
 	switch {
@@ -48,8 +47,9 @@ func (ev *evaluation) contain(src string) {
 	}
 }
 
-// containHarmless notes in a verdict Allow that the harmless line may also run contained. The line then
-// must not write even the project. If the host cannot change the call, the line runs uncontained.
+// containHarmless adds a Containment to the verdict Allow on a harmless line, so that a host that can change
+// the call may run the line contained. Contained, the line may write nothing, not even its project. If the
+// host cannot change the call, the line runs uncontained.
 func (ev *evaluation) containHarmless(src string) {
 	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
 		c.ReadOnly = true
@@ -57,8 +57,8 @@ func (ev *evaluation) containHarmless(src string) {
 	}
 }
 
-// containment returns the Containment in which a line may run. If the line may not run contained,
-// it returns nil and the reason.
+// containment returns the Containment in which a line may run. If the line must not run contained, the
+// Containment is nil, and the text is the reason.
 func (ev *evaluation) containment(src string) (*Containment, string) {
 	if ev.pol.contained == nil || ev.tool.Name != "Bash" {
 		return nil, ""
@@ -67,7 +67,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 		return nil, "nod does not know the project's directory, so the call cannot run contained"
 	}
 	loc := *ev.location
-	loc.Links, loc.Looked = nil, nil // links do not matter, because a container hides a secret even from a path through a link
+	loc.Links, loc.Looked = nil, nil // links do not matter here, because a container hides a secret from every path, even one through a link
 	j := ev.pol.contained.Line(src, loc)
 	switch {
 	case j.Why != "":
@@ -78,7 +78,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 	return &Containment{Line: src, Dir: ev.location.Dirs[0], Project: j.Project, needs: j.Needs}, ""
 }
 
-// lack describes, for people, the permissions that a line needs and does not have.
+// lack describes missing permissions for people: for each command of the line, the permissions it needs.
 func (c *Containment) lack(needs []contained.Need) string {
 	byCommand := map[string][]string{}
 	var order []string
@@ -106,7 +106,7 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// Runs reports whether RunInput can change the tool input so that it runs the line of c contained.
+// Runs reports whether a tool input has exactly the line and the directory of c, so that RunInput can be used.
 func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {
@@ -119,11 +119,11 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 // Words returns the words of the command that runs in the container.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
-// RunInput returns a shell tool's input with a new command line. The new line starts the nod program that by
-// describes. The program asks the engine for the decision with this key, and then runs the original line
-// contained. The slice words has the words of the command that runs contained. ok is false if the input has
-// no single text field for the command, if a path of by is not clean and absolute, or if CheckServers refuses
-// the servers of by.
+// RunInput returns the input of a shell tool with the command line replaced. The new line starts the nod
+// program that the argument by describes. This program asks the engine for the decision with the given key,
+// and then runs the original line contained. The slice words has the words of the contained command. ok is
+// false if the input has no single text field for the command, if a path in by is not clean and absolute, or
+// if CheckServers refuses the server addresses in by.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
 	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) || by.Creds != "" && !usable(by.Creds) || CheckServers(by.URL) != nil {
@@ -146,7 +146,7 @@ func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMe
 	return changed, contained.Words(src), err == nil
 }
 
-// usable reports whether a command line may contain the path p.
+// usable reports whether the path p is safe to write into a command line.
 func usable(p string) bool { return CheckPath(p) == nil && pathname.Clean(p) == p }
 
 // CheckServers returns an error if a command line must not contain the addresses of these NATS servers. A

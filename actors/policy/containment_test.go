@@ -99,9 +99,8 @@ func TestTheInputThatRunsContainedNamesTheDecision(t *testing.T) {
 	}
 }
 
-// The corpus has real calls of the classes that a person should see. If nod runs such a call without
-// a question, it runs the call contained. nod asks about each call of the classes danger, net and
-// install, or denies it.
+// Each real call of the corpus has a class. nod asks about the classes danger, net and install, or denies
+// them. It never runs a call of the classes write and build uncontained without a question.
 func TestRealCallsContained(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	counts := map[string]map[policy.Effect]int{}
@@ -147,7 +146,7 @@ func TestReplayOfContained(t *testing.T) {
 	assert.Positive(t, last.Contained)
 	assert.Less(t, last.Asked, all[len(all)-2].Asked)
 	assert.LessOrEqual(t, last.MedianAnswered, 1)
-	assert.LessOrEqual(t, last.P90Answered, 20) // no answer lasts for the tools of MCP servers that write, which some of these sessions use much
+	assert.LessOrEqual(t, last.P90Answered, 20) // some of these sessions often call MCP tools that write, and nod offers no lasting answer for such tools
 	t.Log(last.String())
 }
 

@@ -63,8 +63,8 @@ func corpusDir() string {
 	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
-// control replaces visible symbols by the control characters for which they stand, because the corpus is
-// written without control characters.
+// control replaces the visible symbols of the corpus by the control characters for which they stand, because
+// the corpus itself contains no control characters.
 var control = strings.NewReplacer("␊", "\n", "␉", "\t", "␍", "\r", "␛", "\x1b", "␈", "\b", "␋", "\v", "␌", "\f", "␀", "\x00")
 
 type shellCase struct{ command, verdict, reason string }

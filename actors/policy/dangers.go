@@ -11,25 +11,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TextKind is what a text in the input of a call is.
+// TextKind is the kind of a text in a call's input. It decides how Dangers reads the text.
 type TextKind int
 
 const (
-	FileText    TextKind = iota // a text that the call writes, or another text
+	FileText    TextKind = iota // any text that is neither a command line nor a plan, such as the content of a file
 	CommandText                 // a command line, with its here-documents
 	PlanText                    // an agent's plan
 )
 
-// Danger is a line of a text that does grave harm by itself, or a plan to do so. Line counts from 1. From is
-// the offset in the line at which the harm begins.
+// Danger is a line of a text that does grave harm by itself, or that plans grave harm. The first line is Line
+// 1. From is the offset, in bytes, of the harm in the line.
 type Danger struct {
 	Line, From int
 	Why        []string
 }
 
 // Dangers returns the lines of a text that a person must look at first. It judges each line by itself, with
-// the words for the risk of a call. It may miss a harm, so the other lines need not be harmless. searched is
-// the number of lines that it has read before its time was up.
+// the reasons that also describe the risk of a call. It may miss a harm, so the other lines need not be
+// harmless. It stops early at a limit; the result searched is the number of lines that it has read.
 func Dangers(lines []string, kind TextKind) (all []Danger, searched int) {
 	p := anyPolicy()
 	if p == nil {
@@ -63,14 +63,14 @@ func Dangers(lines []string, kind TextKind) (all []Danger, searched int) {
 
 const (
 	maxDangers  = 200
-	maxJoined   = 20       // the largest number of lines that continue a line
-	maxWhole    = 160      // the longest command, in bytes, whose beginning shows its harm
-	beforeWord  = 8        // the number of bytes that are shown before the first word of a harm in a long command
-	maxText     = 1 << 10  // the length, in bytes, up to which commands are judged together
-	maxSearched = 16 << 10 // the length, in bytes, of all texts that are judged
+	maxJoined   = 20       // the largest number of continuation lines that are joined to one line
+	maxWhole    = 160      // the longest line or command, in bytes, that a Danger shows from its beginning
+	beforeWord  = 8        // the number of bytes that a Danger shows before the first word of the harm in a longer command
+	maxText     = 1 << 10  // the largest text, in bytes, that is judged at once
+	maxSearched = 16 << 10 // the total length, in bytes, of the texts that one search judges
 )
 
-// anyPolicy returns a policy without the rules of the settings, because the harm of a line depends on no rule.
+// anyPolicy returns a policy without rules, because the harm of a line depends on no rule.
 var anyPolicy = sync.OnceValue(func() *Policy {
 	p, err := New(schemas.Permissions{})
 	if err != nil {
@@ -79,7 +79,7 @@ var anyPolicy = sync.OnceValue(func() *Policy {
 	return p
 })
 
-// continues matches a line that the next line continues.
+// continues matches a line that goes on in the next line.
 var continues = lazyregexp.New(`(?:\\|\||&&)[ \t]*$`)
 
 var fenceLine = lazyregexp.New("^[ \t]*(?:```|~~~)")
@@ -87,16 +87,16 @@ var fenceLine = lazyregexp.New("^[ \t]*(?:```|~~~)")
 // pieceEnd matches the end of a command in a long line.
 var pieceEnd = lazyregexp.New(`;+|&&|\|\||\n`)
 
-// dangerSearch searches one text for lines with grave harms.
+// dangerSearch is the search of one text for lines with grave harms.
 type dangerSearch struct {
 	policy   *Policy
 	kind     TextKind
 	location pathname.Location
-	inFence  bool // the line is in a block of code of a plan
-	left     int  // the length, in bytes, of the texts that may still be judged
+	inFence  bool // the search is inside a block of code of a plan
+	left     int  // the length, in bytes, of the texts that the search may still judge
 }
 
-// line returns the grave harms of one line, and the offset of the first command with a harm.
+// line returns the reasons for the grave harms of one line. In a long line, from is the offset of the first.
 func (s *dangerSearch) line(text string) (from int, why []string) {
 	at := 0
 	for _, chunk := range chunks(text) {
@@ -114,7 +114,7 @@ func (s *dangerSearch) line(text string) (from int, why []string) {
 	return from, why
 }
 
-// harmAt returns the offset of the first command of a text that does grave harm by itself, or 0.
+// harmAt returns the offset of the first command in a text that does grave harm by itself, or else 0.
 func (s *dangerSearch) harmAt(text string) int {
 	at := 0
 	for _, piece := range piecesOf(text) {
@@ -129,8 +129,8 @@ func (s *dangerSearch) harmAt(text string) int {
 	return 0
 }
 
-// chunks splits a text into texts of at most maxText bytes, between commands if possible, because judging a
-// long command line is slow.
+// chunks splits a text into parts of at most maxText bytes, because judging a long command line is slow. If
+// possible, it splits between two commands.
 func chunks(text string) (all []string) {
 	if len(text) <= maxText {
 		return []string{text}
@@ -157,7 +157,7 @@ func piecesOf(text string) []string {
 	return append(all, text[at:])
 }
 
-// harms returns the grave harms of a text.
+// harms returns the reasons for the grave harms of a text.
 func (s *dangerSearch) harms(text string) (why []string) {
 	if s.left <= 0 || graveWord(text) < 0 {
 		return nil
@@ -194,13 +194,13 @@ func (s *dangerSearch) harms(text string) (why []string) {
 	begins := func(begin string) bool {
 		return slices.ContainsFunc(why, func(reason string) bool { return strings.HasPrefix(reason, begin) })
 	}
-	return slices.DeleteFunc(slices.Clone(why), func(reason string) bool { // other reasons say it more precisely
+	return slices.DeleteFunc(slices.Clone(why), func(reason string) bool { // a more precise reason replaces a reason that says less
 		return reason == sendsData && (begins("sends secrets") || begins("uploads ")) || slices.Contains(vagueReasons, reason) && begins("runs code downloaded ")
 	})
 }
 
-// linesIn returns the texts of a line that may be command lines. In a file, a command line may follow a mark
-// of a list or the word run, or be in quotes.
+// linesIn returns the parts of a line that may be command lines. In a file, a command line may be in quotes,
+// or follow a list mark or the word run.
 func linesIn(text string, kind TextKind) []string {
 	if kind != FileText {
 		return []string{text}
@@ -221,8 +221,8 @@ var (
 	inQuotes = lazyregexp.New(`"((?:[^"\\]|\\.)*)"|'([^']*)'`)
 )
 
-// graveStems are the first four letters of the words without which nod looks for no harm in a text. Shorter
-// words are in full.
+// graveStems has the first four letters of each word for grave harm, or the whole word if it is shorter. nod
+// judges only texts with such a word.
 var graveStems = sync.OnceValue(func() map[string]bool {
 	stems := map[string]bool{}
 	for _, word := range strings.Fields("rm rmdir unlink shred srm trash dd mkfs wipefs fdisk parted find xargs git gh glab curl wget http scp sftp rsync ssh mosh telnet ftp nc ncat socat openssl mail mutt sendmail rclone " +
@@ -234,8 +234,8 @@ var graveStems = sync.OnceValue(func() map[string]bool {
 	return stems
 })
 
-// graveWord returns the offset of the first word for which nod looks for harm in a text, or -1. It is fast,
-// because most lines of a long text have no such word.
+// graveWord returns the offset of the first word in a text that begins like one of graveStems, or -1. Most
+// lines have no such word, so graveWord keeps long texts from being judged in full.
 func graveWord(text string) int {
 	stems, from := graveStems(), 0
 	for i := 0; i <= len(text); i++ {
@@ -250,16 +250,16 @@ func graveWord(text string) int {
 	return -1
 }
 
-// graveReasons are the beginnings of the reasons that count for a line of a file. Other reasons would be wrong
-// too often, because most lines of files are no commands.
+// graveReasons are the beginnings of the reasons that count for a line of a file. Most lines of files are no
+// commands, so other reasons would often be wrong.
 var graveReasons = []string{
 	"deletes ", "destroys ", "drops ", "discards ", "writes to a disk", "runs as root", "overwrites ", "publishes", "lets ", "opens ", "changes every row", "sends ", "uploads ", "runs code downloaded ", "copies ", "runs code that deletes", "replaces a program",
 }
 
-// vagueReasons say too little about a single line, unless it downloads the code.
+// vagueReasons say too little about a single line, unless the line also has a download or a URL.
 var vagueReasons = []string{"runs a script", "runs code that the command holds", "runs its input as code", "runs code that it builds or decodes"}
 
-// saysEnough reports whether a reason makes a person look at a line first.
+// saysEnough reports whether a reason suffices for a person to look at its line first.
 func saysEnough(reason, text string, kind TextKind) bool {
 	switch {
 	case strings.HasPrefix(reason, "may "):
@@ -281,7 +281,7 @@ var (
 
 const sendsData = "sends data"
 
-// graveWords are the words of grave acts that are no harm of a single command in the command table.
+// graveWords match acts that are grave in a text but not in the command table, each with its reason.
 var graveWords = []struct {
 	why  string
 	expr lazyregexp.Regexp

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/commands"
 )
 
-// dangersOf returns the dangers of a text, one per row: the line, the words with the harm, and the reasons.
+// dangersOf returns the dangers of a text, one on each line: the line's number, the harm and the reasons.
 func dangersOf(text string, kind TextKind) string {
 	lines := strings.Split(text, "\n")
 	found, _ := Dangers(lines, kind)
@@ -22,7 +22,7 @@ func dangersOf(text string, kind TextKind) string {
 	return strings.Join(all, "\n")
 }
 
-// A person must look first at the lines that delete, send, overwrite or publish something, become root, run
+// The dangers of a text are the lines that delete, send, overwrite or publish something, become root, run
 // downloaded code or touch secrets.
 func TestTheDangerousLinesOfATextAreFound(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestTheDangerousLinesOfATextAreFound(t *testing.T) {
 	}
 }
 
-// A search for dangers ends soon, whatever the text is, and says how far it came.
+// A search for dangers takes a limited time for every text, and returns how many lines it has read.
 func TestASearchForDangersIsBounded(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.Repeat("rm -rf /srv/one/two/three\n", 5000), "\n")
@@ -73,7 +73,7 @@ func TestASearchForDangersIsBounded(t *testing.T) {
 	assert.Zero(t, searched)
 }
 
-// The first words of a harm are found without judging the text, so that nod can read long texts.
+// Each grave harm must have a word in graveStems, because nod judges only the texts with such a word.
 func TestEachHarmIsLookedForByAWord(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

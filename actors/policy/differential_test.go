@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// scratch makes a home directory, and a directory with a repository and the files that the allowed
-// commands read.
+// scratch makes a home directory and a project directory. The project is a repository with the files that the
+// allowed commands read.
 func scratch(t *testing.T) (dir, homeDir string) {
 	t.Helper()
 	root := t.TempDir()
@@ -73,13 +73,13 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// long is the test flag -long, which .ci/run sets. With -long, the test runs all allowed commands.
+// long is the test flag -long, with which the test runs every allowed command. .ci/run sets it.
 var long = flag.Bool("long", false, "run all allowed commands, and not every third")
 
-// Commands that nod allows must change no file. The test runs such commands of the corpus, of the
-// fuzz seeds, of the harmless reads and of the traps, without network, under Bash and, if
-// installed, Zsh. It runs every third command, or all with -long. At the end it runs a command that
-// writes, to show that it notices changes.
+// No command that nod allows may change a file. The test runs the allowed commands of the corpus, of the fuzz
+// seeds, of the harmless reads and of the traps, without network, in Bash and, if installed, in Zsh. Without
+// -long it runs only every third command. At the end it runs a command that writes, to show that it would
+// notice a change.
 func TestAllowedCommandsChangeNothing(t *testing.T) {
 	bashPath, err := exec.LookPath("bash")
 	if err != nil {
@@ -100,7 +100,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "unshare", "-rn", shell, "-c", command)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ(homeDir), time.Second
-		_ = cmd.Run() // a command that only reads may fail
+		_ = cmd.Run() // the command may fail, because the test only looks for changed files
 	}
 	commands := append([]string(nil), seeds...)
 	for _, c := range corpusCommands(t) {
@@ -137,9 +137,9 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
-// nod adds options to a git command, so that git runs no program from the repository's
-// configuration. The test checks this for every subcommand that a preset allows. Without the
-// options, git does run the test's programs.
+// nod adds options to a git command that it allows, so that git runs no program that the repository's
+// configuration names. The test checks this for every subcommand that a preset allows. It also checks that
+// git does run the test's programs if the options are missing.
 func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 	dir, homeDir := scratch(t)
 	ran := filepath.Join(homeDir, "ran")

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// Resolver returns the true path of an absolute path. A true path has no symbolic links, no "." and
-// no "..". The error means that the true path is not known.
+// Resolver returns the true path for an absolute path. A true path has no symbolic links, no "." and no "..".
+// If the true path cannot be found, Resolver returns an error.
 type Resolver func(path string) (string, error)
 
 // maxLinks is the largest number of symbolic links in a path. The kernel has the same limit.
@@ -29,7 +29,7 @@ type Disk = shell.Disk
 // the file system.
 type ThisDisk struct{}
 
-// maxDirEntries is the smallest number of entries for which Links returns an error.
+// Links returns an error for a directory with maxDirEntries entries or more.
 const maxDirEntries = 4096
 
 // Links returns the names of the symbolic links in a directory, or nil if the directory does not
@@ -55,7 +55,7 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // an error of Close loses nothing, because the file was only read
+	defer func() { _ = f.Close() }() // an error of Close does no harm, because the directory was only read
 	entries, err := f.ReadDir(maxDirEntries)
 	switch {
 	case len(entries) == maxDirEntries:
@@ -86,7 +86,7 @@ func (ThisDisk) WorkTree(dir string) (string, error) {
 	}
 }
 
-// isRepository reports whether dir is the top of a work tree or a bare repository.
+// isRepository reports whether dir is the top of a work tree, or is a bare repository.
 func isRepository(dir string) (bool, error) {
 	info, err := os.Stat(dir + "/.git")
 	switch {
@@ -113,9 +113,9 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. Like the kernel for a program that opens or creates p, it
-// follows symbolic links, even a dangling link. If a part of p does not exist, this part stays as it is.
-// The result is valid only on this file system, and only until files are moved.
+// OnDisk is the Resolver of this machine. It follows symbolic links like the kernel when a program opens or
+// creates p, so it also follows a link whose target does not exist. It keeps the parts of p that do not exist
+// as they are. The result is true only on this file system, and only until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -166,10 +166,9 @@ func readLink(p string) (string, error) {
 	return os.Readlink(p)
 }
 
-// Tops returns the directories in which git uses the project's own repository. These are the
-// project, the top of its repository, and the repository's work trees. A directory that only looks
-// like a work tree does not count. Tops returns an empty list if the project is in no repository,
-// and nil if the project does not exist.
+// Tops returns the directories in which git uses the project's own repository. These are the project, the top
+// of its repository, and the repository's work trees. A directory that only looks like a work tree does not
+// count. Tops returns an empty list if the project is in no repository, and nil if the project does not exist.
 func (ThisDisk) Tops(project string) []string {
 	if !path.IsAbs(project) || !exists(project) {
 		return nil
@@ -187,7 +186,7 @@ func (ThisDisk) Tops(project string) []string {
 		tops = append(tops, project)
 	}
 	store := top + "/.git"
-	if own := gitDir(top); own != "" { // top is a work tree of a repository elsewhere
+	if own := gitDir(top); own != "" { // the file .git of top points to another directory, so top is a work tree of a repository elsewhere
 		common, err := readGitFile(own + "/commondir")
 		if err != nil {
 			return tops
@@ -196,7 +195,7 @@ func (ThisDisk) Tops(project string) []string {
 			store = path.Join(own, store)
 		}
 		if !listsTree(own, top) {
-			return []string{} // the repository does not list this work tree, so a stranger may have made it
+			return []string{} // the repository does not list top as a work tree, so a stranger may have made it
 		}
 		if path.Base(store) == ".git" {
 			tops = append(tops, path.Dir(store))
@@ -244,8 +243,8 @@ func gitDir(tree string) string {
 	return dir
 }
 
-// listsTree reports whether admin, the repository's directory for a work tree, names the work tree at
-// the path tree.
+// listsTree reports whether a repository lists the work tree at the path tree. The directory admin is the one
+// that the repository keeps for this work tree.
 func listsTree(admin, tree string) bool {
 	file, err := readGitFile(admin + "/gitdir")
 	return err == nil && sameFile(path.Dir(strings.TrimSpace(string(file))), tree)

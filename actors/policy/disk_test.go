@@ -61,7 +61,7 @@ func TestLinksAreFollowed(t *testing.T) {
 		"held/out/file":     {"other/file", false},
 		"held/up/file":      {"other/file", false},
 		"held/chain/new":    {"other/new", false},
-		"held/dangling":     {"other/not-yet", false}, // a program that opens this path creates other/not-yet
+		"held/dangling":     {"other/not-yet", false}, // the link's target does not exist, so a program that opens the link creates other/not-yet
 		"held/far":          {"nowhere/at/all", false},
 		"held/far/x":        {"nowhere/at/all/x", false},
 		"held/deep/..":      {"other", false}, // the link deep leads to other/deep, so the .. after the link leads to other
@@ -136,8 +136,8 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	}
 }
 
-// The test takes paths at which the kernel can open or create a file. The permission set must cover
-// such a path exactly if the file is in one of the set's directories.
+// For each path at which the kernel can open or create a file, the permission set must cover the path if the
+// file is in one of the set's directories, and must not cover it otherwise.
 func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -182,8 +182,7 @@ func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	require.Greater(t, min(inside, outside, rooted), 200, "the tree is worth looking at")
 }
 
-// kernelsView opens or creates the file at p. It returns the file's true path and whether it
-// was created.
+// kernelsView opens or creates the file at p. It returns the file's true path and whether it was created.
 func kernelsView(p string) (where string, made bool, err error) {
 	if _, err := os.Stat(p); errors.Is(err, fs.ErrNotExist) {
 		f, err := os.OpenFile(p, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -199,7 +198,7 @@ func kernelsView(p string) (where string, made bool, err error) {
 	return where, made, err
 }
 
-// Apply removes no permission. Applying a permission twice has the same result as applying it once.
+// Apply removes no permission from a set. Adding a permission twice has the same result as adding it once.
 func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -261,8 +260,8 @@ func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	require.Positive(t, lost)
 }
 
-// In this package, only files named disk* and package gitstore may import packages that read the
-// file system or the time. Therefore the same call with the same Seen always gets the same verdict.
+// The same call with the same Seen must always get the same verdict. Therefore only the files named disk* and
+// package gitstore may import packages that read the file system or the time.
 func TestOnlyDiskReadsFiles(t *testing.T) {
 	require.NoError(t, filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "disk") || strings.HasPrefix(name, "gitstore/") {

@@ -19,21 +19,20 @@ const (
 	maxExposed = 64      // the largest number of files that Exposed returns
 	readAtOnce = 512     // the number of names that Exposed reads from a directory at once
 
-	maxIgnoreFile = 64 << 10 // in bytes; if a .gitignore is longer, neither this file nor a .gitignore above it counts
+	maxIgnoreFile = 64 << 10 // in bytes; if a .gitignore is longer, nod applies neither this file nor the .gitignore files above it
 )
 
-// Exposed returns the files with secrets that a search, such as one by ripgrep, would show. The search shows
-// a file on the list of secrets if the search names the file, directly or through a link. The search also
-// shows such a file below one of its directories if the file is neither hidden nor ignored. whole is false if
-// the search has more than maxWalked names or more than maxExposed such files, or if reading fails; files may
-// then be incomplete.
+// Exposed returns the files on the list of secrets that a search, such as one by ripgrep, would show. These
+// are the secrets that the search names, directly or through a link, and those below its directories that are
+// neither hidden nor ignored. The result whole is false, and files may be incomplete, if the search has more
+// than maxWalked names or finds more than maxExposed secrets, or if reading fails.
 func (ThisDisk) Exposed(p *Policy, s Search) (files []string, whole bool) {
 	return exposedAmong(p, s, maxWalked)
 }
 
-// Public reports whether a search reads only directories of the system, of toolchains and of caches
-// outside the call's project. Files on the list of secrets in these directories, such as test keys
-// and public certificates, are no secrets of the user.
+// Public reports whether a search reads only public directories outside the call's project: those of the
+// system, of toolchains and of caches. Files on the list of secrets there, such as test keys and public
+// certificates, are no secrets of the user.
 func (ThisDisk) Public(c Call, s Search) bool {
 	at, err := OnDisk(s.Path)
 	if err != nil || s.Pattern {
@@ -63,8 +62,8 @@ func exposedAmong(p *Policy, s Search, names int) (files []string, whole bool) {
 	return w.files, true
 }
 
-// search looks at the path at, and at all files below it. It returns false if there are too many
-// names or files, or if it cannot follow the path.
+// search looks at a path and, if the path is a directory, at all files below it. It returns false if there
+// are too many names or files, or if it cannot follow the path.
 func (w *exposedWalk) search(at string) (whole bool) {
 	var err error
 	if w.top = path.Clean(at); strings.Contains(at+"/", "/../") {
@@ -89,7 +88,7 @@ func (w *exposedWalk) search(at string) (whole bool) {
 	return true
 }
 
-// leadsTo reports whether the true path of at is real.
+// leadsTo reports whether the second path is the true path of the first.
 func leadsTo(at, real string) bool {
 	to, err := OnDisk(at)
 	return err == nil && to == real
@@ -102,10 +101,10 @@ func (w *exposedWalk) list(at, named string) {
 	}
 }
 
-// inRepository prepares the directory dir for a walk. In a git repository, the .gitignore files of
-// the directories above dir also count, up to the first .gitignore that may re-include ignored
-// files. In these .gitignore files, only patterns for names count. ripgrep 13 compares a pattern for
-// a path, such as /out/, with the wrong path if the search names a directory by a relative path.
+// inRepository prepares the directory dir for a walk. In a git repository, the .gitignore files above dir
+// also count, up to the first one that may re-include ignored files. From these files, only patterns for
+// names count, because ripgrep 13 applies a pattern for a path, such as /out/, to the wrong path if the
+// search names its directory by a relative path.
 func inRepository(dir string) exposedDir {
 	var ignored []ignoreFile
 	includes := false
@@ -136,19 +135,18 @@ type exposedWalk struct {
 	files   []string
 }
 
-// exposedDir is a directory that a walk has not yet read. Its path contains no symbolic links. If
-// repo is false, a .gitignore does not count.
+// exposedDir is a directory that a walk has still to read. Its path contains no symbolic links. Its
+// .gitignore files count only if repo is true.
 type exposedDir struct {
 	name    string
 	repo    bool
 	ignored []ignoreFile
 }
 
-// read looks at the names in a directory. It returns false if there are too many names or files, or
-// if reading fails. It skips a directory that this user may not read, because the user's search
-// cannot read it either.
+// read looks at the names in a directory. It returns false if there are too many names or files, or if reading
+// fails. It skips a directory that this user may not read, because the user's search cannot read it either.
 func (w *exposedWalk) read(dir exposedDir) (whole bool) {
-	f, err := os.OpenFile(dir.name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK, because opening a named pipe would wait for a writer
+	f, err := os.OpenFile(dir.name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without O_NONBLOCK, opening a named pipe would wait for a writer
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
 	}
@@ -190,19 +188,18 @@ func (w *exposedWalk) look(dir *exposedDir, d fs.DirEntry) (whole bool) {
 	return len(w.files) <= maxExposed
 }
 
-// ignoreFile has the plain patterns of a .gitignore. These are names without a slash, which match
-// at any depth, and paths relative to the directory of the .gitignore. Other patterns are left out;
-// a file that only such a pattern ignores counts as exposed.
+// ignoreFile has the patterns of a .gitignore that nod can compare: names without a slash, which match at any
+// depth, and paths relative to the directory of the .gitignore. If only another pattern ignores a file, the
+// file counts as exposed.
 type ignoreFile struct {
 	dir      string
 	patterns []string
 }
 
-// readIgnoreFile reads the .gitignore of a directory. If includes is true, f has no patterns, and a
-// search may show files of the directory that a .gitignore above ignores. This is the case if a
-// pattern begins with !, if nod cannot read all patterns, or if the directory has an .ignore or
-// .rgignore of ripgrep. nod does not read a .gitignore that is long or a link, because a link in a
-// repository may lead to a device without an end.
+// readIgnoreFile reads the .gitignore of a directory. The result includes is true if a search may show files
+// here although a .gitignore above ignores them; f then has no patterns. This is so if a pattern begins with
+// !, if nod cannot read all patterns, or if the directory has ripgrep's .ignore or .rgignore. nod reads
+// neither a long .gitignore nor one that is a link, because the link may lead to a device without an end.
 func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
 	for _, own := range []string{"/.ignore", "/.rgignore"} {
 		if exists(dir + own) {
@@ -234,7 +231,7 @@ func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
 	return f, false
 }
 
-// ignores reports whether one of these .gitignore files ignores the file or directory at the path at.
+// ignores reports whether one of the .gitignore files ignores the file or directory at this path.
 func ignores(files []ignoreFile, at string, isDir bool) bool {
 	for _, f := range files {
 		rel, below := strings.CutPrefix(at, f.dir+"/")

@@ -62,7 +62,7 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	}
 }
 
-// nod must look at the paths of a search before the check. It asks about a search of any other path.
+// nod asks about a search unless it has looked for the search's exposed files before the check.
 func TestSearchesNameTheirPaths(t *testing.T) {
 	p := preset(t, "")
 	call := func(line string) policy.Call {
@@ -91,8 +91,8 @@ func TestSearchesNameTheirPaths(t *testing.T) {
 	}
 }
 
-// nod does not read a .gitignore that is very long, or that is a link to a device without an end. A
-// repository may contain such a file. The files that the .gitignore names count as exposed.
+// A repository may contain a .gitignore that is very long, or that is a link to a device without an end. nod
+// does not read such a .gitignore, so the files that it names count as exposed.
 func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 	for name, write := range map[string]func(at string) error{
 		"link": func(at string) error { return os.Symlink("/dev/zero", at) },
@@ -109,8 +109,8 @@ func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 	}
 }
 
-// nod searches a directory only in part if it has too many names or too many files with secrets.
-// nod asks about a search of this directory, because it may have further files with secrets.
+// If a directory has too many names or too many files with secrets, nod looks at only a part of it. The rest
+// may have secrets, so nod asks about a search of this directory.
 func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 	many, secrets := t.TempDir(), t.TempDir()
 	for i := range 1001 {
@@ -141,8 +141,8 @@ func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 	}
 }
 
-// Like ripgrep, nod applies a .gitignore only in a git repository. A named pipe does not block the
-// walk. If the path of a directory has too many bytes, the result is incomplete.
+// Outside a git repository, nod ignores a .gitignore, as ripgrep does. A named pipe does not block the walk.
+// If the path of a directory is too long to open, the result is incomplete.
 func TestExposedFilesOutsideARepository(t *testing.T) {
 	dir := projectWithSecrets(t)
 	require.NoError(t, os.RemoveAll(dir+"/.git"))
@@ -217,9 +217,9 @@ func TestSearchesOfExposedFilesAsk(t *testing.T) {
 	assert.Equal(t, policy.Allow, verdict(pol(t, schemas.Permissions{Allow: []string{"Bash(rg:*)"}}), "Bash", map[string]any{"command": "rg TOKEN"}).Effect, "a rule of the user")
 }
 
-// A file counts as ignored only if ripgrep certainly ignores it. A .gitignore in a directory may
-// re-include files that a .gitignore above ignores. If a search reaches a file through a link, the
-// .gitignore files above the link do not apply.
+// nod counts a file as ignored only if ripgrep certainly ignores it. A .gitignore may re-include files that a
+// .gitignore above it ignores. If a search reaches a file through a link, the .gitignore files above the link
+// do not apply.
 func TestAFileThatASearchMayShowIsExposed(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -250,8 +250,8 @@ func TestAFileThatASearchMayShowIsExposed(t *testing.T) {
 	}
 }
 
-// Some searches use file types, or globs that exclude files. nod asks about such a search if it
-// still shows an exposed file.
+// A search may use file types, or globs that exclude files. nod still asks if the search would show an
+// exposed file.
 func TestAFilterLeavesOutOnlyTheFilesThatItNames(t *testing.T) {
 	p := preset(t, "")
 	for line, test := range map[string]struct {

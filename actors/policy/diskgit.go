@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// gitProgramKeys finds keys in a git configuration that name a program which a reading git command
-// may start. It also finds sections that may contain such keys. It finds at least every key that
-// git finds, because git has no escapes for the letters of a key.
+// gitProgramKeys matches the keys in a git configuration that name a program which a reading git command may
+// start, and the sections that may contain such keys. It misses no such key, because git has no escapes for
+// the letters of a key.
 var gitProgramKeys = lazyregexp.New(`(?im)(?:^|[\]\s])(?:(fsmonitor|hookspath|pager|external|textconv|command|showsignature|diffmerges)\s*(?:[=#;]|$))|\[(pager|include)`)
 
 // gitProgramNames maps each key that gitProgramKeys finds to a name for people.
@@ -20,9 +20,9 @@ var gitProgramNames = map[string]string{
 	"showsignature": "log.showSignature", "diffmerges": "log.diffMerges", "include": "included settings",
 }
 
-// GitPrograms returns settings and hooks that may make a reading git command run a program, such as
-// "diff.external of /app/.git/config". It looks in the repositories of the call's project and in
-// the user's own configuration, and returns a configuration that it cannot read. It does not see
+// GitPrograms returns the settings and hooks with which a reading git command may run a program, such as
+// "diff.external of /app/.git/config". It looks in the repositories of the call's project and in the user's
+// own configuration. A configuration file that it cannot read is part of the result. It does not see
 // variables of the call's shell, such as GIT_EXTERNAL_DIFF.
 func (ThisDisk) GitPrograms(c Call) []string {
 	files := sharedGitConfigs(c.Home)
@@ -52,8 +52,8 @@ func (ThisDisk) GitPrograms(c Call) []string {
 	return found
 }
 
-// sharedGitConfigs returns the configuration files that git reads in every repository: the machine's, and
-// those of the user with this home directory.
+// sharedGitConfigs returns the configuration files that git reads in every repository: the machine's file,
+// and the files in the user's home directory.
 func sharedGitConfigs(home string) []string {
 	if home == "" {
 		return []string{"/etc/gitconfig"}
@@ -61,8 +61,8 @@ func sharedGitConfigs(home string) []string {
 	return []string{"/etc/gitconfig", home + "/.gitconfig", home + "/.config/git/config"}
 }
 
-// gitStore returns two directories of git's files. The directory admin belongs to the work tree
-// alone; all work trees of the repository share the directory common.
+// gitStore returns the two directories with git's files for a work tree. The directory admin belongs to this
+// work tree alone. All work trees of the repository share the directory common.
 func gitStore(top string) (admin, common string) {
 	admin = top + "/.git"
 	if own := gitDir(top); own != "" {

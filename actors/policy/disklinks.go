@@ -10,10 +10,10 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// Follow follows the symbolic links in the paths of a call, which Looks has returned. The result,
-// for Seen.Links, maps a path that leads elsewhere to its true paths, and a pattern to the matching
-// files on the list of secrets. If nod cannot follow a path, or if a pattern matches too many
-// paths, the result is a place outside every project, so that nod asks.
+// Follow follows the symbolic links in the paths that Looks has returned for a call. In the result, which is
+// for Seen.Links, a path that leads elsewhere has its true paths, and a pattern has the matching files on the
+// list of secrets. If nod cannot follow a path, or if a pattern matches too many paths, the value is a place
+// outside every project, so that nod asks.
 func (ThisDisk) Follow(p *Policy, c Call, paths []string) map[string][]string {
 	f := linkFollower{listed: p.shell.Secrets.Listed, listing: newListing(maxWalked)}
 	for _, dir := range append([]string{c.Project, c.Cwd, c.Home}, c.Tops...) {
@@ -38,8 +38,8 @@ type linkFollower struct {
 	roots  [][2]string            // pairs of a directory as the call writes it and the directory's true path; the longest true path is first
 }
 
-// addRoot notes the directory dir if links lead to it. A path below dir then counts as a path
-// without links if it contains no further link.
+// addRoot notes the directory dir if dir is, or is below, a symbolic link. A path below dir then counts as a
+// path without links unless it contains a further link.
 func (f *linkFollower) addRoot(dir string) {
 	if !path.IsAbs(dir) || slices.ContainsFunc(f.roots, func(r [2]string) bool { return r[0] == dir }) {
 		return
@@ -62,13 +62,13 @@ func (f *linkFollower) follow(p string) (places []string) {
 	}
 	for _, one := range all {
 		if !one.linked {
-			if f.listed(one.path) { // the call's pattern *.ts does not show that it matches the secret credentials.ts
+			if f.listed(one.path) { // the pattern, such as *.ts, does not show by itself that it matches a secret, such as credentials.ts
 				places = append(places, one.path)
 			}
 			continue
 		}
 		if first, _, below := strings.Cut(strings.TrimLeft(one.path, "/"), "/"); below {
-			f.addRoot("/" + first) // only root can make a link at the top of the file system, such as /tmp on macOS
+			f.addRoot("/" + first) // a link at the top of the file system, such as /tmp on macOS, does not count, because only root can make it
 		}
 		at := path.Clean(one.path)
 		switch real, err := OnDisk(one.path); {
@@ -82,7 +82,7 @@ func (f *linkFollower) follow(p string) (places []string) {
 	return places
 }
 
-// spelled returns the true path real in the form in which the call would write it.
+// spelled returns a true path in the form in which the call would write it.
 func (f *linkFollower) spelled(real string) string {
 	for _, r := range f.roots {
 		if pathname.Within(real, r[1]) {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPlain opens a file for reading by its clean absolute path. It follows no link, even if a link
-// has just replaced a directory of the path. It does not wait for a named pipe.
+// openPlain opens the file at a clean absolute path for reading. It follows no link, even if a program has
+// just replaced a directory of the path by a link. It does not wait for a named pipe.
 func openPlain(name string) (*os.File, error) {
 	dir, err := unix.Open("/", openDir, 0)
 	for err == nil {
@@ -18,7 +18,7 @@ func openPlain(name string) (*os.File, error) {
 		if !more {
 			var fd int
 			fd, err = unix.Openat(dir, first, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-			_ = unix.Close(dir) // an error loses nothing, because the directory was only a step of the path
+			_ = unix.Close(dir) // an error of Close does no harm, because the directory was only a step of the path
 			if err != nil {
 				break
 			}

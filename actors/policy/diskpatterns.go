@@ -15,7 +15,7 @@ import (
 // wildcards are the characters that make a shell word a file name pattern.
 const wildcards = "*?["
 
-// listing reads the directories that patterns refer to, each directory once.
+// listing reads the directories for the patterns of a call, each directory once.
 type listing struct {
 	left int // the number of names that the listing may still read
 	read map[string][]fs.DirEntry
@@ -23,25 +23,24 @@ type listing struct {
 
 func newListing(names int) listing { return listing{names, map[string][]fs.DirEntry{}} }
 
-// match is a path that matches a pattern. If linked is false, the path contains no symbolic link;
-// if linked is true, the path may contain one.
+// match is a path that matches a pattern. linked is false only if the path certainly contains no symbolic link.
 type match struct {
 	path   string
 	linked bool
 }
 
-// entries returns the names in a directory. whole is false if there are too many names, or if
-// reading fails. A directory that this user may not read has no names, because the user's shell
-// cannot read it either.
+// entries returns the names in a directory. The result whole is false if there are too many names, or if
+// reading fails. A directory that this user may not read counts as empty, because the user's shell cannot
+// read it either.
 func (l *listing) entries(dir string) (entries []fs.DirEntry, whole bool) {
 	if entries, ok := l.read[dir]; ok {
 		return entries, true
 	}
-	f, err := os.Open(dir + "/") // because of the slash, only a directory can be opened
+	f, err := os.Open(dir + "/") // the slash lets Open fail for anything but a directory
 	if err != nil {
 		return nil, isMissing(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENAMETOOLONG)
 	}
-	defer func() { _ = f.Close() }() // an error of Close loses nothing, because the file was only read
+	defer func() { _ = f.Close() }() // an error of Close does no harm, because the directory was only read
 	entries, err = f.ReadDir(l.left + 1)
 	if l.left -= len(entries); l.left < 0 || err != nil && !errors.Is(err, io.EOF) {
 		l.left = 0
@@ -51,9 +50,9 @@ func (l *listing) entries(dir string) (entries []fs.DirEntry, whole bool) {
 	return entries, true
 }
 
-// expand returns the paths that an absolute file name pattern of the shell may match. By default,
-// shells do not let a wildcard match a leading dot, and expand does not either. ** also matches
-// directories at any depth. whole is false if there are too many names to read.
+// expand returns the paths that an absolute file name pattern of the shell may match. As by default in
+// shells, * and ? match no leading dot. ** matches directories at any depth. The result whole is false if
+// there are too many names to read.
 func (l *listing) expand(pattern string) (paths []match, whole bool) {
 	paths = []match{{"", false}}
 	linked := true // a name before the first wildcard may be a link

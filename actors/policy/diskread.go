@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxReplaced is the size limit, in bytes, for a file with which ReadWritten compares a call.
+// maxReplaced is the size, in bytes, of the largest file that ReadWritten reads.
 const maxReplaced = 1 << 20
 
 // unreadError is the reason, in a few words, why nod does not read a file.
@@ -55,8 +55,8 @@ func (p *Policy) readFile(c *Call, name string) (string, error) {
 	return readText(real)
 }
 
-// mayRead returns an error unless the rules let the agent of a call read the file without a question.
-// Every channel shows the text that nod reads.
+// mayRead returns an error unless the rules let the agent of a call read the file without a question. nod
+// shows the file's text on every channel, so it must not read more than the agent may.
 func (p *Policy) mayRead(c Call, file string) error {
 	input, err := json.Marshal(map[string]string{"file_path": file})
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *Policy) mayRead(c Call, file string) error {
 	return nil
 }
 
-// readText returns the text of a regular file of at most maxReplaced bytes. It follows no link, and
-// does not wait for a named pipe.
+// readText returns the text of a regular file of at most maxReplaced bytes. It returns an error if a part of
+// the path is a symbolic link. It does not wait for a named pipe.
 func readText(file string) (string, error) {
 	before, err := os.Lstat(file)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// nod compares a call only with a text file that nod may read. It does not wait for a pipe, and
-// stores nothing from a file that may contain secrets.
+// nod compares a call with its file only if the file is a text that nod may read. It does not wait for a
+// pipe, and stores no content of a file that may contain secrets.
 func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "app")
@@ -133,7 +133,7 @@ func TestAFileThatTheRulesCoverIsNotRead(t *testing.T) {
 	assert.Equal(t, "your rules do not let nod read it", got.Note, "the project's rules count too")
 }
 
-// If a link replaces a directory after nod has checked the directory, nod reads no other file.
+// If a link replaces a directory after nod has checked the path, nod reads no file behind the link.
 func TestAReplacedDirectoryIsNotFollowed(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

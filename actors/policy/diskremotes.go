@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Remotes returns the remotes of the repository of dir, for people. If a setting may change addresses, the
-// place of each remote is commands.Unknown. nod sees neither the variables of the call's shell nor the
-// settings of ssh.
+// Remotes returns the remotes of the repository that contains dir, for people. If a setting may change where
+// a remote leads, the place of each remote is commands.Unknown. nod sees neither the variables of the call's
+// shell nor the settings of ssh.
 func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 	all = pathname.Remotes{Push: map[string]string{}, Fetch: map[string]string{}}
 	top, err := ThisDisk{}.WorkTree(dir)
@@ -21,7 +21,7 @@ func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 	head, err := readGitFile(admin + "/HEAD")
 	branch, on := strings.CutPrefix(strings.TrimRight(string(head), "\r\n"), "ref: refs/heads/")
 	if err != nil || !on && !commitID.MatchString(strings.TrimSpace(string(head))) || admin == top || !exists(common+"/refs") {
-		return all // git may take another directory as the repository
+		return all // this directory is no complete repository, so git may use another one
 	}
 	settings := gitSettings{values: map[string][]string{}, rewritten: c.Home == "" || exists(admin+"/config.worktree")}
 	for _, file := range sharedGitConfigs(c.Home) {
@@ -54,30 +54,30 @@ func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 // gitSettings are the settings of git's configuration files, each by its name, such as remote.origin.url.
 type gitSettings struct {
 	values    map[string][]string
-	rewritten bool // a setting may change the addresses
+	rewritten bool // a setting may change the addresses of remotes
 }
 
 // commitID matches the content of HEAD if no branch is checked out.
 var commitID = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-// rewritingSigns are texts in git's settings that may change the address of a remote. ownSigns are texts that
-// may lead git to another place than the address says. ownSigns count only in a repository's own settings,
-// because git does not add such a setting there by itself. In a user's settings they may be there for the
-// user's network.
+// rewritingSigns are texts in git's settings that may change the address of a remote. ownSigns are texts,
+// such as proxy, that may lead git to another place than the address names. In the user's own settings, a
+// proxy is usual and does not count. In a repository's settings it counts, because git does not write it
+// there by itself.
 var (
 	rewritingSigns = []string{"insteadof", "[include", "vcs", "[remotes", "sshcommand", "curloptresolve", "\\"}
 	ownSigns       = []string{"proxy", "sslverify", "sslca"}
 )
 
-// gitSection and gitSetting match a line of git's configuration. If neither matches, nod does not know how
-// git reads the line.
+// gitSection and gitSetting match the lines of git's configuration that nod can read. Any other line makes
+// the addresses unknown.
 var (
 	gitSection = lazyregexp.New(`^\[([A-Za-z0-9.-]+)(?: "([^"\]]*)")?\]$`)
 	gitSetting = lazyregexp.New(`^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
 )
 
-// read adds the settings of a file. If the file contains one of these signs or of rewritingSigns, a setting
-// may change the addresses.
+// read adds the settings of a configuration file. If the file contains a text of the argument signs or of
+// rewritingSigns, the addresses of all remotes count as unknown.
 func (g *gitSettings) read(file string, signs ...string) {
 	text, err := readGitFile(file)
 	if isMissing(err) {
@@ -110,8 +110,8 @@ func (g *gitSettings) read(file string, signs ...string) {
 	}
 }
 
-// last returns the last value of a setting, because git uses this value. If there is none, it returns
-// otherwise.
+// last returns the value that git uses for a setting with several values: the last one. If the setting has no
+// value, last returns the argument otherwise.
 func (g *gitSettings) last(key, otherwise string) string {
 	if all := g.values[key]; len(all) > 0 {
 		return all[len(all)-1]
@@ -119,7 +119,7 @@ func (g *gitSettings) last(key, otherwise string) string {
 	return otherwise
 }
 
-// place returns the host and the path of each address of a setting.
+// place returns the hosts and paths of a setting's addresses, or commands.Unknown if one of them is unclear.
 func (g *gitSettings) place(key string) string {
 	var places []string
 	for _, address := range g.values[key] {

@@ -15,26 +15,26 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 )
 
-// Tracked lists the files with secrets that the repository of a directory tracks, now or in any commit.
+// Tracked lists the files with secrets that the repository of a directory tracks in its index or in any commit.
 type Tracked = pathname.Tracked
 
-// maxReading is the time for which one call of Tracked reads new commits. If this time is too
-// short, the result is marked Unread, and later calls read the remaining commits.
+// maxReading is the time after which a call of Tracked stops to read new commits. The result then has the
+// reason in Unread, and later calls read the remaining commits.
 const maxReading = 3 * time.Second
 
-// maxRepositories is the number of repositories whose contents Repositories keeps in memory.
+// maxRepositories is the number of repositories whose contents are kept in memory.
 const maxRepositories = 16
 
-// Repositories finds the secrets that the repositories on this machine track. It keeps its results
-// in memory, and later reads only new commits and changed indexes. The zero value is ready to use.
-// Several goroutines may use it at once.
+// Repositories finds the secrets that the repositories on this machine track. It keeps its results in memory,
+// and afterwards reads only new commits and changed indexes. The zero value is ready to use. Several
+// goroutines may use it at once.
 type Repositories struct {
 	mu    sync.Mutex
 	known map[string]*repository // the key is the directory of the repository's git files
 }
 
 type repository struct {
-	mu      sync.Mutex // locked while a call reads the repository, so that no two calls read it at once
+	mu      sync.Mutex // locked while a call reads the repository, so that only one call reads it at a time
 	history *gitstore.History
 	indexes map[string]index // the key is the path of the index file
 }
@@ -107,14 +107,14 @@ func (r *Repositories) of(common string) *repository {
 			r.known = map[string]*repository{}
 		}
 		names := secrets.CompileTracked()
-		listed := func(file string) bool { return names.Listed("/project/" + file) } // /project is arbitrary, because only the names below it count
+		listed := func(file string) bool { return names.Listed("/project/" + file) } // secrets are recognised by full paths; any project directory serves, because only the names below it count
 		r.known[common] = &repository{history: gitstore.NewHistory(listed), indexes: map[string]index{}}
 	}
 	return r.known[common]
 }
 
-// index returns the entries of an index file that are on the list of secrets. It reads the file
-// again only if the file has changed.
+// index returns the entries of an index file that are on the list of secrets. If the file has not changed
+// since an earlier call, it returns that call's entries.
 func (repo *repository) index(file string) (index, error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,9 +134,9 @@ func (repo *repository) index(file string) (index, error) {
 	return ix, nil
 }
 
-// changed reports whether git may treat a file as changed since git wrote the index. git does so if
-// the file has merge conflicts, another size or another time. changed is also true if the file's time
-// is not before the index's time, because a later change may then have kept the size and the time.
+// changed reports whether the file at this path may differ from its entry in the index, as git sees it: the
+// entry has merge conflicts, or size or time differ. changed is also true if the file's time is not before
+// the index's time, because a later change may then have kept size and time.
 func (ix *index) changed(e gitstore.Entry, at string) bool {
 	info, err := os.Lstat(at)
 	return e.Merging || err != nil || info.Size() != int64(e.Size) || !info.ModTime().Equal(e.Time) || !e.Time.Before(ix.written)

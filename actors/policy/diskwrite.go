@@ -17,11 +17,11 @@ import (
 // writesFile is the reason of a verdict on a tool that writes one or more files.
 const writesFile = "writes a file"
 
-// NoTime is the note of a File if the time was too short for the comparison.
+// NoTime is the Note of a File whose comparison took too long.
 const NoTime = filediff.NoTime
 
-// Written describes, at the time of the request, the file that a call writes. The file may change before
-// a person answers. The zero Written describes nothing.
+// Written describes the file that a call writes, as the file was at the time of the request. The file may
+// change before a person answers. The zero Written describes nothing.
 type Written struct {
 	effect string // replaces the reason "writes a file"; or ""
 	// File compares the call with the file. It is nil unless the call changes a single file in a way
@@ -29,8 +29,8 @@ type Written struct {
 	File *schemas.DiskFile
 }
 
-// Describe makes the reason "writes a file" of a verdict more precise. The new reason says that the call
-// creates the file, or overwrites it, and how many of its lines are lost.
+// Describe replaces the reason "writes a file" of a verdict by a more precise one. The new reason says
+// whether the call creates or overwrites the file, and how many of the file's lines are lost.
 func (w Written) Describe(v *Verdict) {
 	at := slices.Index(v.Reasons, writesFile)
 	if at < 0 || w.effect == "" {
@@ -60,10 +60,9 @@ func fileWrite(c Call) (tools.FileWrite, bool) {
 	return in.FileWrite(tools.Named(c.ToolName))
 }
 
-// ReadWritten compares a call with the file that the call writes. It does not read a file that the
-// policy counts as a secret, a hidden file outside the project, or a file for which a rule denies or
-// asks about reading. It waits for no named pipe or device, but the file system itself may block. It
-// stops soon after ctx has ended.
+// ReadWritten compares a call with the file that the call writes. It does not read a secret, a hidden file
+// outside the project, or a file for which a rule denies or asks about reading. It does not wait for named
+// pipes and devices, but the file system itself may block. It stops soon after ctx has ended.
 func (ThisDisk) ReadWritten(ctx context.Context, p *Policy, c Call) Written {
 	change, ok := fileWrite(c)
 	if !ok {
@@ -101,8 +100,8 @@ func (ThisDisk) ReadWritten(ctx context.Context, p *Policy, c Call) Written {
 	return w
 }
 
-// unreadEffect describes a call that writes the whole content of a file which nod does not read. It returns ""
-// if nod cannot tell whether there is such a file.
+// unreadEffect describes a call that writes a whole file which nod does not read. It returns "" if nod cannot
+// tell whether the file exists.
 func unreadEffect(c *Call, name string) string {
 	loc := c.location()
 	spelled := loc.Spelled(name)
@@ -122,8 +121,9 @@ func unreadEffect(c *Call, name string) string {
 	return "overwrites a file"
 }
 
-// replacement describes a call that replaces a file of this number of lines by a text with the number of lines
-// in with. If nod has compared the two, the description says how many lines the call removes and adds.
+// replacement describes a call that replaces the text of a file. The argument lines is the number of lines in
+// the file, and the argument with is the number in the new text. If nod has compared the texts, the
+// description says how many lines the call removes and adds.
 func replacement(file *schemas.DiskFile, lines, with int) string {
 	gone, added := 0, 0
 	for _, c := range file.Changes {
@@ -144,7 +144,7 @@ func replacement(file *schemas.DiskFile, lines, with int) string {
 	return fmt.Sprintf("overwrites a file, replacing %d of its %s by %d", gone, schemas.Count(lines, "line"), added)
 }
 
-// compare compares a change with the text of its file.
+// compare compares a change with the text of the file, and stores the result in the argument file.
 func compare(ctx context.Context, change *tools.FileWrite, text string, file *schemas.DiskFile) {
 	with := filediff.New()
 	after := change.Content

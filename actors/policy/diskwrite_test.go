@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person sees whether a call creates or replaces a file, and how many lines the replaced file
-// has. If nod cannot find this out, the reason stays "writes a file".
+// The reason says whether a call creates or replaces a file, and how many lines the replaced file has. If nod
+// cannot find this out, the reason stays "writes a file".
 func TestAWriteSaysWhatItReplaces(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) {
@@ -66,8 +66,8 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 	assert.Equal(t, []string{"publishes"}, v.Reasons)
 }
 
-// A write to a file that build servers, agents or editors obey has a high risk. A write to another
-// file of the project does not.
+// A write is of high risk if build servers, agents, editors or shells obey the file. A write to an ordinary
+// file of the project is of medium risk.
 func TestInstructionsForOtherProgramsAreAHighRisk(t *testing.T) {
 	pol, err := New(schemas.Permissions{})
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Some agents (ACP, the MCP prompt tool) do not tell the directory of their commands. They also get
-// lasting answers. A rule of such an answer covers exactly the words that the person saw, and says
-// that it covers them in any directory.
+// Some agents, such as those of ACP and of the MCP prompt tool, do not tell the directory of their commands.
+// A rule from a lasting answer for such a command covers exactly the words that the person saw, in any
+// directory. The text of the rule says "or elsewhere".
 func TestLastingAnswersWithoutADirectory(t *testing.T) {
 	pol, err := policy.New(schemas.Permissions{})
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// evaluation is the check of one call. It has the verdict so far.
+// evaluation is the check of one call, with the verdict so far.
 type evaluation struct {
 	pol      *Policy
 	call     *Call
@@ -21,10 +21,10 @@ type evaluation struct {
 	facts    *shell.Facts // facts about the command line; nil until the check needs them
 	line     *shell.Line
 
-	showsLines bool                   // the search shows lines of files, and not only their names
-	onlyGlob   bool                   // the search reads only files whose names match a pattern
+	showsLines bool                   // the search prints lines of files, not only file names
+	onlyGlob   bool                   // the search reads only files whose names match a given pattern
 	leavesOut  func(file string) bool // reports whether the search's filters exclude a file
-	naming     weburl.Naming          // how exactly an allow rule must name the call's URLs
+	naming     weburl.Naming          // how precisely an allow rule must name the call's URL
 }
 
 // ruleSubject has the values of a call that nod compares with rules: the paths, or the URL.
@@ -33,8 +33,8 @@ type ruleSubject struct {
 	url   string
 }
 
-// firstRule returns the first rule that covers the call, or nil. The function list selects the
-// deny, ask or allow rules of a layer.
+// firstRule returns the first rule for which the function covers returns true, or nil. The function list
+// selects the deny, ask or allow rules of a layer; the flag allow says that it selects allow rules.
 func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool, covers func(*rules.Rule) bool) *rules.Rule {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -51,8 +51,8 @@ func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool
 	return nil
 }
 
-// layerApplies reports whether a layer applies to the call. tightens is true for deny and ask
-// rules. These rules also apply if the command line changes to a directory of the layer's projects.
+// layerApplies reports whether a layer applies to the call. The flag tightens means that deny or ask rules
+// are tried. These rules also apply if the command line changes to a directory of the layer's projects.
 func (ev *evaluation) layerApplies(l *rules.Layer, tightens bool) bool {
 	if tightens && ev.line != nil {
 		return l.Applies(ev.call.Agent, ev.call.Host, &ev.line.Location, true)
@@ -64,9 +64,9 @@ func denyRules(l *rules.Layer) []rules.Rule  { return l.Deny }
 func askRules(l *rules.Layer) []rules.Rule   { return l.Ask }
 func allowRules(l *rules.Layer) []rules.Rule { return l.Allow }
 
-// applyRules applies deny, ask and allow rules, and then remembered rules, to a call that is not a
-// shell command. It reports whether a rule decided. If t is nil, the input is unreadable. Deny and
-// ask rules then cover every call of their tool, and allow rules cover no call.
+// applyRules applies deny, ask and allow rules, and then remembered rules, to a call that is not a shell
+// command. It reports whether a rule decided. If t is nil, the input is unreadable: deny and ask rules then
+// cover every call of their tool, and allow rules cover none.
 func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	covers := func(allow bool) func(*rules.Rule) bool {
 		return func(r *rules.Rule) bool {
@@ -106,7 +106,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 		return ev.decide(Ask, r.Text)
 	}
 	if ev.verdict.Rule != "" {
-		return true // a built-in rule has set the verdict Ask, and allow rules do not change this verdict
+		return true // a built-in rule has set the verdict Ask, which no allow rule changes
 	}
 	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
 		return ev.decide(Allow, "allow "+r.Text)
@@ -122,9 +122,8 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	return ev.decide(Allow, "always "+g.String())
 }
 
-// searchRule returns a deny or ask rule about files below a directory that the Grep tool searches.
-// nod asks about such a search, because its output could show these files. Without such a rule,
-// searchRule returns nil.
+// searchRule returns a deny or ask rule for files below a directory that a Grep call searches, or nil. If
+// there is such a rule, nod asks about the call, because the output could show these files.
 func (ev *evaluation) searchRule(t *ruleSubject) *rules.Rule {
 	if t == nil || ev.tool.Name != "Grep" {
 		return nil
@@ -148,8 +147,7 @@ func (ev *evaluation) decide(e Effect, rule string) bool {
 	return true
 }
 
-// unknownField sets the verdict Ask if the input has a field that nod does not know for tools
-// of this kind.
+// unknownField sets the verdict Ask if the input has a field that nod does not know for a tool of this kind.
 func (ev *evaluation) unknownField(in tools.Input) {
 	if name := in.UnknownField(ev.tool.Kind); name != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its input has a field that nod does not know, "+name

@@ -10,10 +10,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Explanation tells how a verdict was reached.
+// Explanation says how nod came to a verdict.
 type Explanation struct {
 	Verdict Verdict
-	Parts   []ExplainedPart          // the simple commands of the line, in order
+	Parts   []ExplainedPart          // the simple commands of the call's command line, in order
 	Line    string                   // the reason to ask about the whole line, or ""
 	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit the effect of such rules
 	Session []schemas.Reach          // what an answer can allow for one session only
@@ -28,7 +28,7 @@ type ExplainedPart struct {
 	Why      string // the reason to ask about the command; "" if it is harmless
 }
 
-// Explain checks a call as Check does, and returns the verdict with its reasons.
+// Explain checks a call as Check does, and explains the verdict.
 func (p *Policy) Explain(c Call) Explanation {
 	e := Explanation{Verdict: p.Check(c), Allows: p.Propose(c)}
 	for _, r := range p.Remember(c) {
@@ -107,16 +107,16 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// locate returns the directories to which the relative paths and ~ of a call refer.
+// locate returns the location of a call, which says to which directories relative paths and ~ refer.
 func (p *Policy) locate(c *Call) pathname.Location {
 	loc := c.location()
 	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
 	return loc
 }
 
-// Harden rewrites a harmless command line so that git runs no program from the repository's
-// configuration, and prints no file of LeavesOut. The new line is also harmless. Harden returns
-// false if nothing must change, or if the new line would print such a file.
+// Harden rewrites a harmless command line so that git runs no program from the repository's configuration and
+// prints no file of LeavesOut. The new line is also harmless. Harden returns false if the line needs no
+// change, or if even the new line would print a file of LeavesOut.
 func (p *Policy) Harden(c Call) (string, bool) {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return "", false
@@ -136,8 +136,8 @@ func (p *Policy) Harden(c Call) (string, bool) {
 	return hard, changed
 }
 
-// HardenInput returns a tool's input with the command line that Harden returns, for a host that
-// accepts a changed input. If nothing must change, HardenInput returns false.
+// HardenInput returns a tool's input with the command line as Harden changes it, for a host that accepts a
+// changed input. If Harden changes nothing, HardenInput returns false.
 func (p *Policy) HardenInput(c Call) (json.RawMessage, bool) {
 	hard, changed := p.Harden(c)
 	if !changed {

@@ -1,4 +1,4 @@
 package policy
 
-// ExposedAmong works like ThisDisk.Exposed, but has another limit of names.
+// ExposedAmong works like ThisDisk.Exposed, but the test sets the largest number of names.
 var ExposedAmong = exposedAmong

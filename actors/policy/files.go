@@ -70,9 +70,9 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 }
 
-// searchedPaths returns the paths of a search, with the paths in its patterns and filters. It sets the
-// verdict Ask for a path that may be a secret. patterned reports whether the search has a pattern that is
-// a path.
+// searchedPaths returns the paths that a search reads, including those in its patterns and filters. If such a
+// pattern or filter may name a secret, it sets the verdict Ask. patterned reports whether the search has a
+// pattern of paths, as in Glob.
 func (ev *evaluation) searchedPaths(in tools.Input, paths []string) (all []string, patterned bool) {
 	for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
 		s, ok := in.Text(k)
@@ -93,15 +93,15 @@ func (ev *evaluation) searchedPaths(in tools.Input, paths []string) (all []strin
 	return paths, patterned
 }
 
-// noteShown notes whether a search shows lines of files, and which files its filters exclude.
+// noteShown notes whether a search prints lines of files, and which files its filters exclude.
 func (ev *evaluation) noteShown(in tools.Input) {
-	// Claude Code's Grep shows only names without an output_mode. The tools of other hosts show lines.
+	// Without an output_mode, Claude Code's Grep prints only file names. Other hosts' tools print lines.
 	mode, _ := in.Text("output_mode")
 	onlyNames := mode == "files_with_matches" || mode == "count" || ev.call.ToolName == "Grep" && in["output_mode"] == nil
 	ev.showsLines = !onlyNames
 	for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
 		s, ok := in.Text(k)
-		ev.onlyGlob = ev.onlyGlob || ok && s != "" && s[0] != '!' // nod already asks about most filters that may include secrets
+		ev.onlyGlob = ev.onlyGlob || ok && s != "" && s[0] != '!' // a filter that may include secrets already makes nod ask in most cases
 	}
 	ev.leavesOut = func(file string) bool {
 		kind, ok := in.Text("type")
@@ -113,9 +113,9 @@ func (ev *evaluation) noteShown(in tools.Input) {
 	}
 }
 
-// spelledOut returns a search pattern without the path segments that begin with a wildcard. If the search
-// prints only names, spelledOut also leaves out other segments with a wildcard, unless they begin with a
-// dot.
+// spelledOut returns a search pattern without the path segments that begin with a wildcard. If names is true,
+// the search prints only names, and spelledOut also leaves out any other segment with a wildcard that does
+// not begin with a dot.
 func spelledOut(pattern string, names bool) string {
 	var out []string
 	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
@@ -165,25 +165,25 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	}
 }
 
-// maxTargets is the largest number of targets for a call with files. People see only the first targets.
+// maxTargets is the largest number of targets of a verdict. People see only the first targets.
 const maxTargets = 24
 
-// addTarget notes a path on which the call acts.
+// addTarget adds the path on which the call acts to the verdict's targets.
 func (ev *evaluation) addTarget(does, p string) {
 	if len(ev.verdict.Targets) < maxTargets && strings.TrimSpace(p) != "" {
 		ev.verdict.Targets = append(ev.verdict.Targets, shell.FileTarget(ev.location, does, p))
 	}
 }
 
-// touchesSecret is the reason for asking about a tool that names a secret.
+// touchesSecret is the reason in a verdict on a tool that names a secret.
 const touchesSecret = "touches a secret or settings"
 
-// pieces returns a path and its parts that may be paths. It also returns the path with spaces around it,
-// because only some tools trim such spaces.
+// pieces returns the path p, and the parts of p that may be paths. The parts come without the spaces around
+// p, because some tools trim them; p itself keeps them, because other tools do not.
 func pieces(p string) []string { return append(pathname.Pieces(strings.TrimSpace(p)), p) }
 
-// hiddenOutside reports whether p may be a hidden file or directory outside the project. nod asks about
-// such a path, unless a rule names the hidden part of the path.
+// hiddenOutside reports whether p may be a hidden file or directory outside the project. nod asks about such
+// a path, unless an allow rule spells out the hidden part.
 func (ev *evaluation) hiddenOutside(p string) bool {
 	return slices.ContainsFunc(pieces(p), func(at string) bool { return ev.pol.shell.Secrets.HiddenOutside(at, ev.location) })
 }
@@ -194,8 +194,8 @@ func (ev *evaluation) addReason(r string) {
 	}
 }
 
-// editable reports whether every path is an ordinary file of the project. It returns false if the project
-// is a home directory or contains one, because a path may then be a file that every login runs.
+// editable reports whether every path is an ordinary file of the project. If the project is a home directory
+// or contains one, editable returns false, because the file may then be one that every login runs.
 func (ev *evaluation) editable(paths []string) bool {
 	if ev.location.Project != "" && ev.location.HoldsHome(ev.location.Project) {
 		return false

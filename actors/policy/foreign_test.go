@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// nod never checks a tool of an MCP server like a host's tool, even if both tools have the same name.
+// nod does not check an MCP server's tool like a host's tool, even if both tools have the same name.
 func TestAForeignToolWithAKnownNameAsks(t *testing.T) {
 	for _, p := range []*policy.Policy{preset(t, policy.PresetProject), preset(t, policy.PresetContained), pol(t, schemas.Permissions{Allow: []string{"Bash(ls:*)"}})} {
 		for name, input := range map[string]any{
@@ -23,8 +23,8 @@ func TestAForeignToolWithAKnownNameAsks(t *testing.T) {
 	}
 }
 
-// nod reads every line as Bash does, and PowerShell reads quotes and separators differently.
-// Therefore nod never allows a line for PowerShell. Deny rules still apply.
+// nod reads every command line as Bash does, but PowerShell reads quotes and separators differently.
+// Therefore nod never allows a line that may run in PowerShell. Deny rules still apply to the line.
 func TestLinesForPowerShellAsk(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetContained, Allow: []string{"Bash(npm test:*)"}, Deny: []string{"Bash(npm publish:*)"}})
 	check := func(tool, command, cwd string) policy.Effect {

@@ -40,10 +40,10 @@ func verdict(p *policy.Policy, command string) policy.Verdict {
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 
-// If a command that writes is added to a line, nod does not allow the line. The test adds the
-// command in every way that shell syntax offers.
+// A line to which the test adds a writing command must not be allowed. The test adds the command in every way
+// that shell syntax offers.
 func FuzzInfected(f *testing.F) {
-	f.Add("ls # #") // an interactive Zsh takes comments for words, also in comments
+	f.Add("ls # #") // an interactive Zsh may read a comment as words, even inside another comment
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
 	f.Fuzz(func(t *testing.T, src string) {
@@ -75,8 +75,8 @@ func FuzzInfected(f *testing.F) {
 
 var simpleWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// Quotes around plain words, and further spaces, do not change the verdict, because the shell runs the
-// same command. The test does not quote a command's first word, because quotes would switch off aliases.
+// The verdict stays the same if the test quotes plain words or adds spaces, because the shell runs the same
+// command. The test does not quote the first word of a command, because aliases do not apply to a quoted word.
 func FuzzSpelling(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetReaders)

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// One answer covers the commands of gh that only read.
+// A lasting answer for one reading command of gh can cover the other commands of gh that only read.
 func TestOneAnswerCoversTheReadsOfGh(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	reaches := p.Remember(bash(t, "gh pr view 7 --json title"))

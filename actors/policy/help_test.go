@@ -16,12 +16,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// helpedTool tells the test how to read the options of a program from the program's own help.
+// helpedTool says how the test reads a program's options from the program's own help.
 type helpedTool struct {
 	help     []string // the words that print the help; nil means --help
 	before   string   // words between the program's name and the option
 	fewest   int      // the smallest number of options that the test must find in the help
-	reviewed string   // harmless options whose help sounds as if they wrote, deleted or ran something
+	reviewed string   // harmless options whose help sounds as if the program wrote, deleted or ran something
 }
 
 // helpedTools are programs that .ci/run installs. nod allows only some options of these programs.
@@ -115,7 +115,7 @@ func helpOptions(t *testing.T, name string, words []string) (out []helpOption) {
 			if n := len(out) - 1; n >= 0 && strings.HasPrefix(line, "    ") {
 				out[n].says += " " + strings.TrimSpace(line)
 			} else if n >= 0 && strings.TrimSpace(line) != "" {
-				out[n].says += "" // a heading ends the description
+				out[n].says += "" // a heading belongs to no description
 			}
 			continue
 		}

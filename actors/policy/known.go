@@ -8,10 +8,10 @@ import (
 	"github.com/nodbus/nod/actors/policy/weburl"
 )
 
-// Known reports whether nod knows everything that a call names. The call's tool must be a shell, a
-// tool that writes files, a web tool, or a tool for the agent's own notes. For a shell or file
-// tool, nod must be able to read every word, and no word or file may be outside the project. A
-// leave allows only known calls, because any other call may use a secret.
+// Known reports whether nod knows everything that a call names. This is possible only for a shell, a tool
+// that writes files, a web tool, and a tool for the agent's own notes. In a shell or file call, nod must be
+// able to read every word, and no word or file may lead outside the project. A leave allows only known calls,
+// because any other call may use a secret.
 func (p *Policy) Known(c Call) bool {
 	loc := p.locate(&c)
 	in, err := tools.ReadInput(c.Input)
@@ -56,8 +56,8 @@ func (p *Policy) knownLine(c *Call, in tools.Input, loc pathname.Location) bool 
 	return true
 }
 
-// leadsOut reports whether a word may name a path outside the project. It also checks the parts of
-// the word after =, : or a comma.
+// leadsOut reports whether a word may name a path outside the project. It splits the word at =, : and commas,
+// and checks each part.
 func leadsOut(loc *pathname.Location, w string) bool {
 	for _, part := range strings.FieldsFunc(w, func(r rune) bool { return r == '=' || r == ':' || r == ',' }) {
 		i := strings.IndexAny(part, "/~")
@@ -65,7 +65,7 @@ func leadsOut(loc *pathname.Location, w string) bool {
 			continue
 		}
 		if i > 0 && strings.HasPrefix(part, "-") {
-			part = part[i:] // a flag with its value, such as -I/usr/include
+			part = part[i:] // the part is a flag with an attached value, such as -I/usr/include
 		}
 		all := loc.Resolve(part)
 		if len(all) == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// nod knows a call only if it can read every word of the call, and if no word leads outside the project.
+// A call is known only if nod can read every word of the call, and if no word leads outside the project.
 func TestACallIsKnownIfNodCanReadAllOfIt(t *testing.T) {
 	p := preset(t, "")
 	for _, line := range []string{"make", "npm test", "go test ./... 2>&1 | tail -5", "cd src && go vet ./x", "git commit -m 'a b'", "mkdir -p " + project + "/x", "go build -o bin/x ./cmd/x", "npm run build -- --out=dist/a"} {

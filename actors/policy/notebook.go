@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cellSource returns the text of a notebook's cell. Hosts name a cell by its id or, as cell-N, by its
-// index, which begins at 0. ok is false if programs could read the notebook in different ways.
+// cellSource returns the text of the cell that a call names. Hosts name a cell by its id, or as cell-N by its
+// index, which begins at 0. ok is false if other programs could take another text for this cell.
 func cellSource(notebook, id string) (text string, ok bool) {
 	top, ok := jsonFields([]byte(notebook))
 	var cells []json.RawMessage
@@ -39,7 +39,7 @@ func cellSource(notebook, id string) (text string, ok bool) {
 	return text, err == nil
 }
 
-// jsonFields returns the fields of a JSON object by their exact names. ok is false if two names are
+// jsonFields returns the fields of a JSON object by their exact names. ok is false if two field names are
 // equal, or differ only in case.
 func jsonFields(raw []byte) (fields map[string]json.RawMessage, ok bool) {
 	members, err := schemas.Members(bytes.TrimSpace(raw))

@@ -44,7 +44,7 @@ func (ev *evaluation) evaluateWeb(in tools.Input) {
 	ev.unknownField(in)
 }
 
-// addFaults sets the verdict Ask if the call's URL has faults.
+// addFaults adds the faults of the call's URL to the verdict. If there is a fault, the verdict becomes Ask.
 func (ev *evaluation) addFaults(faults []weburl.Fault) {
 	for _, f := range faults {
 		ev.raise(f.Risk, f.Why)
@@ -54,7 +54,7 @@ func (ev *evaluation) addFaults(faults []weburl.Fault) {
 	}
 }
 
-// raise adds a reason, and raises the verdict's risk to at least this risk.
+// raise adds a reason to the verdict. If the verdict's risk is lower than the given risk, raise replaces it.
 func (ev *evaluation) raise(risk schemas.Risk, why string) {
 	ev.addReason(why)
 	if (commands.Harm{Risk: risk}).Rank() > (commands.Harm{Risk: ev.verdict.Risk}).Rank() {
@@ -65,7 +65,7 @@ func (ev *evaluation) raise(risk schemas.Risk, why string) {
 // evaluateUnknown checks a tool that nod does not know, such as that of an MCP server.
 func (ev *evaluation) evaluateUnknown() {
 	if ev.location.Looked != nil {
-		ev.namesOnlyProject() // collects the names in the input that may be links, because answers that this policy does not have may depend on them
+		ev.namesOnlyProject() // notes for Looks the names in the input that may be links; answers that this policy does not have may depend on them
 	}
 	ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium}
 	ev.judgeInput()

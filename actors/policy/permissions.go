@@ -63,9 +63,9 @@ func pathPermission(access Access, dir, word string) (Permission, error) {
 	return Permission{Access: access, Path: path.Clean(dir)}, nil
 }
 
-// CheckPath returns an error if dir cannot be the path of a permission. It refuses "..", because
-// its meaning depends on the symbolic links before it. It refuses a leading ~, because its meaning
-// depends on the user.
+// CheckPath returns an error if dir cannot be the path of a permission. It refuses a path with "..", because
+// the meaning of ".." depends on the symbolic links before it. It refuses a leading ~, because the meaning of
+// ~ depends on the user.
 func CheckPath(dir string) error {
 	var why string
 	switch {
@@ -103,12 +103,12 @@ func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	return Permission{Access: p.Access, Path: at}, err
 }
 
-// Missing returns the permissions in perms that the permission set does not include, in the same
-// order. It resolves the symbolic links in their paths, because people see these paths and Apply
-// adds them. A nil set includes nothing. The error means that a path cannot be resolved.
+// Missing returns those of the permissions perms that the permission set does not include, in the same order.
+// It resolves the symbolic links in their paths, because people see the resolved paths and Apply adds them. A
+// nil set includes nothing. If a path cannot be resolved, Missing returns an error.
 //
-// Missing does not resolve links in the set's own directories. A program that may write beside such
-// a directory could have replaced the directory by a link.
+// Missing does not resolve links in the set's own directories, because a program that may write beside such a
+// directory could have replaced the directory by a link.
 func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolver) ([]Permission, error) {
 	var missing []Permission
 	for _, p := range perms {
@@ -123,15 +123,15 @@ func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolv
 	return missing, nil
 }
 
-// Covers reports whether the permission set includes p after the symbolic links in the path of p
-// are resolved. If they cannot be resolved, Covers returns false.
+// Covers reports whether the permission set includes p after the links in the path of p are resolved. If a
+// link cannot be resolved, Covers returns false.
 func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) bool {
 	missing, err := Missing(set, []Permission{p}, resolve)
 	return err == nil && len(missing) == 0
 }
 
-// includes reports whether the permission set includes p. It compares only the names of paths. The set's
-// working directory may be read and written. Every directory that may be written may also be read.
+// includes reports whether the permission set includes p. It compares paths without resolving links. The
+// set's working directory may be read and written, and every directory that may be written may also be read.
 func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false
@@ -148,8 +148,8 @@ func includes(set *schemas.SessionPermissions, p Permission) bool {
 	return false
 }
 
-// Apply returns a copy of the permission set with perms added. It removes nothing. It resolves no
-// symbolic links, so perms should come from Missing.
+// Apply returns a copy of the permission set with the permissions perms added. It removes no permission. It
+// resolves no symbolic links, so the permissions should come from Missing.
 func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionPermissions {
 	set.ReadDirs, set.WriteDirs = slices.Clone(set.ReadDirs), slices.Clone(set.WriteDirs)
 	set.Hosts = slices.Clone(set.Hosts)
@@ -171,9 +171,8 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 	return set
 }
 
-// Held returns all permissions of a session. These are the permissions in set, which nod's owner
-// has given to the session, and the permissions of the session's grants. A nil set means none. The
-// caller must leave out ended grants.
+// Held returns all permissions of a session: those that nod's owner has given to the session, which are in set,
+// and those of the session's grants. A nil set means none. The caller must leave out grants that have ended.
 func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) schemas.SessionPermissions {
 	var held schemas.SessionPermissions
 	if set != nil {
@@ -196,9 +195,9 @@ func withDir(dirs []string, dir string) []string {
 	return append(dirs, dir)
 }
 
-// ExecScope returns the permissions of a command that a session starts. The command has only access to
-// the session's working directory and the permissions in tags. The error means that the session lacks
-// one of these permissions.
+// ExecScope returns the permissions of a command that a session starts. The command may use only the
+// session's working directory and the permissions in tags. If the session itself lacks one of them, ExecScope
+// returns an error.
 func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) (schemas.SessionPermissions, error) {
 	scope := schemas.SessionPermissions{WorkingDir: set.WorkingDir}
 	for _, tag := range tags {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A rule that nod proposes can be pasted into the settings. The pasted rule covers the same calls
-// as a grant with this rule.
+// A rule that nod proposes can be pasted into the settings. The pasted rule covers the same calls as a grant
+// with this rule.
 func TestAProposedRuleCanBePasted(t *testing.T) {
 	p := preset(t, "")
 	calls := []policy.Call{
@@ -31,8 +31,8 @@ func TestAProposedRuleCanBePasted(t *testing.T) {
 	}
 }
 
-// Deny rules, ask rules and secrets outrank a rule that names a project. Such a rule covers only
-// calls of matching agents.
+// A rule that names a project yields to deny rules, ask rules and secrets. In a layer for certain agents, it
+// covers only calls of these agents.
 func TestARuleWithAPlaceOnlyAllows(t *testing.T) {
 	rule := "Bash(npm test:*) in " + project
 	assert.Equal(t, policy.Deny, pol(t, schemas.Permissions{Allow: []string{rule}, Deny: []string{"Bash(npm:*)"}}).Check(bash(t, "npm test")).Effect)
@@ -47,7 +47,7 @@ func TestARuleWithAPlaceOnlyAllows(t *testing.T) {
 	}
 }
 
-// nod refuses a rule that it cannot read completely, and a rule that would cover nothing.
+// If nod cannot read all of a rule, or if the rule could cover no call, nod refuses the rule.
 func TestARuleWithAnUnreadablePlaceIsRefused(t *testing.T) {
 	for rule, want := range map[string]string{
 		"Bash(npm test) in ./app":           "no full path",

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// CheckPlan returns the verdict on an agent's plan. A plan only announces, so nod always asks; the reasons say
-// what the plan's commands and words show.
+// CheckPlan returns the verdict on an agent's plan. nod always asks about a plan. The reasons say which harm
+// the plan's commands and words announce.
 func (p *Policy) CheckPlan(c Call, plan string) Verdict {
 	a := p.judgePlan(plan, c.location())
 	v := Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: append(a.Reasons, "the agent may then act on its plan"), Targets: a.Targets}
@@ -22,7 +22,7 @@ func (p *Policy) CheckPlan(c Call, plan string) Verdict {
 	return v
 }
 
-// judgePlan returns the harms of high risk in a plan, in words for what is only planned.
+// judgePlan returns the harms of high risk that a plan announces. Their reasons begin with "plans to".
 func (p *Policy) judgePlan(plan string, loc pathname.Location) shell.Assessment {
 	out := shell.Assessment{Risk: schemas.RiskLow}
 	add := func(why string) string {
@@ -63,7 +63,7 @@ func (p *Policy) judgePlan(plan string, loc pathname.Location) shell.Assessment 
 	return out
 }
 
-// planWords are words of a plan about acts that a command would show.
+// planWords match announcements of grave acts in a plan's sentences, each with its reason.
 var planWords = []struct {
 	expr lazyregexp.Regexp
 	why  string
@@ -74,7 +74,7 @@ var planWords = []struct {
 	{lazyregexp.New(`(?i)(?:deploy|migrat|releas|roll)\w* (?:\S+ ){0,4}(?:to|on|in|against) (?:the )?prod(?:uction)?\b|\bagainst (?:the )?prod(?:uction)?\b`), "changes production"},
 }
 
-// denied matches the words by which a plan says that it leaves something out.
+// denied matches words with which a plan says that it does not do something.
 var denied = lazyregexp.New(`(?i)(?:\b(?:do not|don['’]t|never|without|avoid|no|not|instead of)\b[^,;:]{0,12})$|\b(?:do not|don['’]t|never|without|avoid|no|not|instead of)\b (?:\w+ )?(?:force|drop|truncat|wipe|empty|delet|publish|releas|deploy|migrat|roll|run|use|call|against)`)
 
 type planPart struct {
@@ -85,27 +85,27 @@ type planPart struct {
 // planText is a plan, split into its commands and its sentences.
 type planText struct {
 	code  []planPart
-	prose []string // parts of sentences, without the words in backquotes
+	prose []string // lines of the plan without the words in backquotes
 }
 
-// The limits of a plan that nod reads, in bytes and commands.
+// The limits for reading a plan, in bytes or in the number of commands and matches.
 const (
 	maxPlan      = 16 << 10
-	maxPlanLine  = 1 << 10 // of one command in a sentence
+	maxPlanLine  = 1 << 10 // the length of one command in a sentence
 	maxPlanCode  = 200
-	maxPlanWords = 20 // in a sentence
-	beforeAct    = 24 // the words before an act may deny it
+	maxPlanWords = 20 // the number of matches of one expression in a line
+	beforeAct    = 24 // the number of bytes before an act in which nod looks for a denial
 )
 
 var (
 	prompt = lazyregexp.New(`^[ \t]*[$>#] `)
-	// proseCommand matches a command in a sentence, for programs whose names are no English words.
+	// proseCommand matches a command in a sentence, for programs whose names are rarely used as English words.
 	proseCommand = lazyregexp.New(`\b(?:git|npm|pnpm|yarn|kubectl|helm|terraform|tofu|docker|psql|mysql|curl|wget|scp|rsync|sudo|aws|gcloud|gh|rm|dropdb|redis-cli|cargo|twine|dd|mkfs) [-\w./:~@"'=*|$ ]+`)
 	joints       = strings.NewReplacer(", ", "\n", "; ", "\n", ". ", "\n", " and ", "\n", " then ", "\n", " to ", "\n", " so ", "\n", " for ", "\n")
 )
 
-// readPlan finds the commands of a plan: its blocks of code, the words in backquotes, and commands in sentences.
-// Blocks in a programming language are text that the agent would write, and do not count.
+// readPlan finds the commands of a plan: in blocks of code, between backquotes and in sentences. A block in a
+// programming language does not count, because it is text that the agent would write.
 func readPlan(plan string) (out planText) {
 	fence, block := "", strings.Builder{}
 	add := func(text string, langs ...commands.Language) {
@@ -136,7 +136,7 @@ func readPlan(plan string) (out planText) {
 	return out
 }
 
-// languagesOfBlock returns the kinds of code that a block of code in a plan may hold.
+// languagesOfBlock returns the languages in which nod reads a block of code that a plan marks with this name.
 func languagesOfBlock(name string) []commands.Language {
 	switch name {
 	case "", "sh", "bash", "shell", "zsh", "console", "shell-session", "terminal", "text":
@@ -147,7 +147,7 @@ func languagesOfBlock(name string) []commands.Language {
 	return nil
 }
 
-// sentence adds the commands of a line of a plan, and its other words.
+// sentence adds the commands of a line to the plan's code, and the line's other words to its prose.
 func (p *planText) sentence(line string, add func(text string, langs ...commands.Language)) {
 	parts := strings.Split(line, "`")
 	words := parts[0]
@@ -170,10 +170,10 @@ func (p *planText) sentence(line string, add func(text string, langs ...commands
 	}
 }
 
-// planHints are texts of which each sentence that planWords match has one.
+// planHints are cheap to find: each line that planWords match contains one of them.
 var planHints = []string{"force", "drop", "truncat", "wip", "empt", "delet", "publish", "releas", "prod"}
 
-// planned turns a reason, such as "deletes files", into one for what is only planned.
+// planned turns a reason such as "deletes files" into "plans to delete files".
 func planned(why string) string {
 	verb, rest, _ := strings.Cut(why, " ")
 	switch {

@@ -1,12 +1,12 @@
-// Package policy decides tool calls by rules. Check returns a verdict on a call: allow the call, deny it, ask
-// a person, or run the call contained. In this package, a call "makes nod ask" if the verdict on it is Ask.
-// The same call with the same Seen always gets the same verdict, because Check reads no files and keeps no
-// state. In this package, only ThisDisk, Repositories and OnDisk read the file system. The package also
-// compares the permissions of a session with the permissions that a call needs.
+// Package policy decides tool calls by rules. Check returns the verdict on a call: allow the call, deny it,
+// ask a person, or run the call contained. "nod asks" means that the verdict is Ask. The same call with the
+// same Seen always gets the same verdict, because Check reads no files and keeps no state. In this package,
+// only ThisDisk, Repositories and OnDisk read the file system. The package also compares the permissions that
+// a call needs with the permissions of its session.
 //
 // Check tries deny rules first, then ask rules, then allow rules, in all layers that match the call. The
-// preset decides a call that no rule covers. nod asks about a call in an unknown form. Check compares a path
-// with symbolic links both as the call writes it and, if Seen has the links, as the path to which they lead.
+// preset decides a call that no rule covers. nod asks about a call in a form that it does not know. If a path
+// leads through symbolic links and Seen has its true path, Check compares both with the rules.
 package policy
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Effect is the outcome of a verdict.
+// Effect says what a verdict decides.
 type Effect string
 
 // The effects. The zero Effect is invalid, and callers must treat it as Ask.
@@ -32,33 +32,33 @@ const (
 	Allow Effect = "allow"
 	Ask   Effect = "ask"
 	Deny  Effect = "deny"
-	// Contain means that the call runs without a question, but only in the Verdict's Containment. A caller
-	// that cannot run a call contained must treat Contain as Ask.
+	// Contain means that the call runs without a question, but only in the Containment of the verdict. A
+	// caller that cannot run calls contained must treat Contain as Ask.
 	Contain Effect = "contain"
 )
 
-// Call is a tool call to check. An empty field means that the value is unknown. If the verdict
-// depends on an unknown value, the verdict is Ask.
+// Call is a tool call to check. An empty field means that its value is unknown. If the verdict depends on an
+// unknown value, the verdict is Ask.
 type Call struct {
 	ToolName   string
 	ActionType schemas.ActionType
 	Input      json.RawMessage // the tool's input, a JSON object
 	Cwd        string
 
-	Agent   string // the agent's name, for matching layers; it comes from the subject of the request, never from the payload
+	Agent   string // the agent's name, which selects layers of rules; it comes from the subject of the request, never from the payload
 	Host    string
 	Project string // the project's root; if empty, Cwd counts as the project
 	Home    string // the home directory, to which ~ refers
-	// Tops are the directories in which git uses the project's own repository. These are the tops of the
-	// project and of its work trees. If Tops is nil, nod recognises work trees by their names.
+	// Tops are the directories in which git uses the project's own repository: the project, the top of its
+	// repository, and the repository's work trees. If Tops is nil, nod recognises work trees by their names.
 	Tops []string
 	Seen Seen // the facts about the disk on which the verdict depends
 
-	// Changeable means that the caller can change a line. If the verdict has LeavesOut, the caller must run
-	// the line only as HardenInput changes it.
+	// Changeable means that the caller can change the call's command line. If the verdict has LeavesOut, the
+	// caller must then run the line only as HardenInput changes it.
 	Changeable bool
 
-	looked *pathname.Looks // collects the places for Looks
+	looked *pathname.Looks // collects the places that Looks returns
 }
 
 // CallOf returns the call of an agent's request.
@@ -66,7 +66,7 @@ func CallOf(agent string, r *schemas.Request) Call {
 	var where struct {
 		Cwd string `json:"cwd"`
 	}
-	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees an object; if the object has no cwd, the directory is unknown
+	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees an object; if it has no cwd, the directory stays unknown
 	return Call{
 		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
 		Agent: agent, Host: r.Host, Project: r.Project,
@@ -91,7 +91,7 @@ func (c *Call) location() pathname.Location {
 	return loc
 }
 
-// Default is the Rule of a verdict for which no rule, of the user or built-in, decided.
+// Default is the Rule of a verdict that neither a rule of the user nor a built-in rule decided.
 const Default = "default"
 
 // The built-in rules. They outrank every allow rule of the user.
@@ -105,35 +105,36 @@ type Verdict struct {
 	Effect  Effect
 	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if no rule did
 	Risk    schemas.Risk
-	Reasons []string         // the reasons for the verdict's risk
-	Targets []schemas.Target // the objects to which the reasons refer, if nod knows them
-	Unseen  []string         // code that the call runs but does not contain, for people
+	Reasons []string         // the reasons for Risk
+	Targets []schemas.Target // the objects, such as files, that the reasons are about, if nod knows them
+	Unseen  []string         // for people: code that the call runs, but that cannot be read in the call
 	Why     string           // the reason why the call is not allowed, for people; "" if it is allowed
-	// Containment is set if the effect is Contain. With the effect Ask, it describes how the call could run
-	// contained if a person granted permissions. With the effect Allow, the call may also run contained.
+	// Containment is set if the effect is Contain. If the effect is Ask, it says how the call could run
+	// contained after a person grants permissions. If the effect is Allow, the call may run contained, but
+	// need not.
 	Containment *Containment
-	// LeavesOut are files with secrets that the call would print, relative to the top of the repository. The
-	// call is allowed only as HardenInput changes it, because the changed call does not print these files.
+	// LeavesOut are files with secrets that the call as written would print, relative to the repository's top.
+	// The call is allowed only as HardenInput changes it, because the changed call does not print these files.
 	LeavesOut []string
 	// Remembered identifies the remembered rules that allowed the call.
 	Remembered []RememberedRef
 }
 
-// RememberedRef identifies a remembered rule. List is the index of the rule's list; With and WithLists add
-// the lists in order. Index is the rule's index in the list.
+// RememberedRef identifies a remembered rule. List is the index of the rule's list, in the order in which
+// With and WithLists added the lists. Index is the rule's index in the list.
 type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell     shell.Reader // reads command lines; it has the preset and the names of secrets
+	shell     shell.Reader // reads command lines; it also has the preset and the names of secrets
 	layers    []rules.Layer
-	contained *contained.Judge // decides which lines may run contained; nil if the preset runs no line contained
+	contained *contained.Judge // decides which lines may run contained; nil if the preset runs none contained
 	protected *secrets.Protected
 	answers   []*Answers // lists of remembered rules, in the order of their addition
 }
 
 // New compiles permissions and further layers of rules. If it cannot parse a rule, it returns an error that
-// contains the rule, because a policy without the rule could allow calls that the rule forbids.
+// names the rule, because without this rule the policy could allow what the rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}, protected: secrets.CompileProtected()}
 	var err error
@@ -159,7 +160,7 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 }
 
 // Tighten returns a copy of p that also has the rules of the project at dir, for calls of this project only.
-// Because a project's settings may only forbid more, Tighten does not use the project's allow rules and
+// A project's settings may only forbid more. Therefore Tighten leaves out the project's allow rules and
 // preset, and returns them as ignored.
 func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy, ignored []string, err error) {
 	for _, r := range project.Allow {
@@ -178,8 +179,8 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 	return &out, ignored, nil
 }
 
-// Dirs returns the directories whose project settings apply to a call. These are the call's project, its
-// working directory, and the directories to which its command line changes. Unknown directories are left out.
+// Dirs returns the directories whose project settings apply to a call: the call's project, its working
+// directory, and the directories to which its command line changes. It leaves out unknown directories.
 func (p *Policy) Dirs(c Call) []string {
 	loc := c.location()
 	dirs := loc.Dirs
@@ -194,14 +195,13 @@ func (p *Policy) Dirs(c Call) []string {
 	return dirs
 }
 
-// directoryChange matches the input of a shell tool that may run in another directory. Such an input contains
-// the letters cd, as in the command cd, the letters dir, as in a field's name, or an escape that may hide
-// these letters.
+// directoryChange matches the input of any shell tool that may run in another directory. Such an input
+// contains cd, as in the command cd, or dir, as in a field's name, or an escape that may hide these letters.
 var directoryChange = lazyregexp.New(`cd|dir|\\u`)
 
-// Guard returns a copy of p that also protects these paths as nod's own. A path is the full path of a file or
-// a directory, such as an unusual data directory. A relative path is an error, because it would protect
-// nothing.
+// Guard returns a copy of p that also protects the given paths as nod's own. Each must be the full path of a
+// file or a directory, such as an unusual data directory. A relative path is an error, because it would
+// protect nothing.
 func (p *Policy) Guard(paths ...string) (*Policy, error) {
 	var own []string
 	for _, at := range paths {

@@ -9,7 +9,7 @@ const (
 	PresetDesign    = "design"
 	PresetReaders   = "readers"
 	PresetProject   = "project"
-	PresetContained = "contained" // this preset also runs other command lines in a container if they can lose no work
+	PresetContained = "contained" // also runs a command line in a container if the line can lose no work
 )
 
 func levelOf(preset string) (commands.Level, error) {
@@ -24,7 +24,7 @@ func levelOf(preset string) (commands.Level, error) {
 	return 0, fmt.Errorf("%q is not a preset: write %q, %q, %q or %q", preset, PresetDesign, PresetReaders, PresetProject, PresetContained)
 }
 
-// Presets returns an explanation of the presets that fits on one screen.
+// Presets returns an explanation of all presets, short enough for one screen.
 func Presets() string {
 	return `Choose one as permissions.preset in settings.json. Each allows what the one before it does.
 

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// realCall is a line in the corpus of real sessions, with a call of a real agent.
+// realCall is a line in the corpus of real sessions: one tool call of a real agent.
 type realCall struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`
@@ -65,8 +65,8 @@ func TestRealCallsByClass(t *testing.T) {
 	}
 }
 
-// If a user accepts the five best suggestions for each project, at least half of the sessions
-// have at most three prompts.
+// If the settings have the five best suggestions for each project, at least half of the sessions have at most
+// three prompts.
 func TestReplayWithSuggestions(t *testing.T) {
 	calls, err := policy.ReadTranscript(corpus(t, "real-calls.jsonl"), "real-calls")
 	require.NoError(t, err)
@@ -96,8 +96,8 @@ func TestReplayWithSuggestions(t *testing.T) {
 	assert.LessOrEqual(t, counts[(len(counts)-1)/2], 3)
 }
 
-// Under the preset contained, if a user allows each question for its session, nod asks at most 12 questions in 90 %
-// of the real sessions.
+// Under the preset contained, if the user allows each question for its session, 90 % of the real sessions
+// have at most 12 questions.
 func TestReplayOfRealSessions(t *testing.T) {
 	calls, err := policy.ReadTranscript(corpus(t, "real-calls.jsonl"), "real-calls")
 	require.NoError(t, err)

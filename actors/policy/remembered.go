@@ -25,22 +25,22 @@ func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	return &out
 }
 
-// WithReach works like With, for the rules of a reach that Remember has returned. If the reach is for one session
-// only, the caller must use the policy only for calls of that session.
+// WithReach works like With, for the rules of a reach that Remember has returned. If the reach is for one
+// session only, the caller must use the resulting policy only for calls of that session.
 func (p *Policy) WithReach(r *schemas.Reach) *Policy {
 	return p.WithLists(&Answers{all: r.Rules, sessionOnly: r.SessionOnly()})
 }
 
-// rememberedCommand returns the first remembered rule for which covers returns true, with the rule's
-// position. It tries only rules for commands with which argv begins. In each list, it tries rules with
-// fewer words first.
+// rememberedCommand returns the first remembered rule for which the function covers returns true, with the
+// rule's position. It tries only rules whose command is a beginning of argv, in each list those with fewer
+// words first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, func(g *schemas.RememberedRule, _ bool) bool { return covers(g) })
 }
 
-// rememberedTool returns the first remembered rule for which covers returns true, with the rule's
-// position. It tries only rules that are not for commands. It tells covers whether the rule was offered for
-// one session only.
+// rememberedTool returns the first remembered rule for which the function covers returns true, with the
+// rule's position. It tries only rules that are not for commands. The argument sessionOnly of covers says
+// that the rule was offered for one session only.
 func (p *Policy) rememberedTool(covers func(g *schemas.RememberedRule, sessionOnly bool) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered((*Answers).tools, covers)
 }
@@ -68,8 +68,8 @@ func inAnswersProject(a *schemas.RememberedRule, loc *pathname.Location) bool {
 	return !slices.ContainsFunc(loc.Dirs, func(d string) bool { return !pathname.Within(d, project) })
 }
 
-// inUntoldDirectory reports whether the call belongs to the project of a remembered rule, and the
-// call's agent does not tell the directory in which the call runs.
+// inUntoldDirectory reports whether the call belongs to the project of a remembered rule, although its agent
+// does not tell the directory in which the call runs.
 func inUntoldDirectory(a *schemas.RememberedRule, call *pathname.Location) bool {
 	return call.Project != "" && len(call.Dirs) == 0 && pathname.Clean(a.Project) == call.Project
 }
@@ -97,11 +97,11 @@ func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 	return len(argv) == len(a.Argv)
 }
 
-// coversTool reports whether a remembered rule covers a call that is not a command. sessionOnly reports
-// whether the rule was offered for one session only.
+// coversTool reports whether a remembered rule covers a call that is not a command. The flag sessionOnly
+// means that the rule was offered for one session only.
 func coversTool(a *schemas.RememberedRule, sessionOnly bool, ev *evaluation, t *ruleSubject) bool {
-	// Make the cheap checks first, because there may be many rules. No remembered rule covers a web
-	// call, because nod asks about the call's address, and the rules contain no addresses.
+	// The cheap checks are first, because there may be many rules. No remembered rule covers a web call,
+	// because nod asks about the address of such a call, and the rules contain no addresses.
 	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
 		return false
 	}
@@ -135,10 +135,10 @@ func coversTool(a *schemas.RememberedRule, sessionOnly bool, ev *evaluation, t *
 	return len(t.paths) > 0
 }
 
-// coversUnknown reports whether a remembered rule without a path covers this input of a tool that nod does not
+// coversUnknown reports whether a remembered rule without a path covers this call of a tool that nod does not
 // know.
 func coversUnknown(a *schemas.RememberedRule, ev *evaluation) bool {
-	if a.Project == "" { // the rule is a permission of a session, not an answer; other checks compare the call's paths with the permissions
+	if a.Project == "" { // the rule is a permission of a session, not an answer; other code compares the call's paths with the permissions
 		return ev.namesNoSecret()
 	}
 	return tools.Rememberable(a.Tool) && ev.namesOnlyProject()

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostileRemotes are settings that try to show people another address than git uses.
+// hostileRemotes are settings of git with which people might read another address than the one that git uses.
 var hostileRemotes = map[string]string{
 	"a tab in the section":         "[remote\t\"origin\"]\n\turl = https://evil.test/x\n",
 	"two sections in one line":     "[core] [remote \"origin\"] url = https://evil.test/x\n",
@@ -30,7 +30,7 @@ var hostileRemotes = map[string]string{
 	"a branch's address":           "[branch \"main\"]\n\tremote = https://evil.test/x\n",
 }
 
-// Whatever the settings of a repository are, people never read another address than the one that git uses.
+// People never read another address than the one that git uses, whatever the settings of the repository are.
 func TestNoSettingShowsAWrongRemote(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -44,7 +44,7 @@ func TestNoSettingShowsAWrongRemote(t *testing.T) {
 			git := func(args ...string) string {
 				cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", repo}, args...)...)
 				cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-				out, _ := cmd.CombinedOutput() // some settings are no settings of git, and its output is no address then
+				out, _ := cmd.CombinedOutput() // git may refuse the settings, and then prints no address
 				return strings.TrimSpace(string(out))
 			}
 			git("init", "-q", "-b", "main")
@@ -75,8 +75,8 @@ func TestNoSettingShowsAWrongRemote(t *testing.T) {
 	}
 }
 
-// nod names no destination of a push if the command's words, other words of the line or other files of the
-// repository may lead the push elsewhere.
+// If the words of a push, other words of its line or other files of the repository may change where the push
+// goes, nod names no destination.
 func TestAPushThatMayGoElsewhereNamesNoHost(t *testing.T) {
 	t.Parallel()
 	repo := t.TempDir()
@@ -87,7 +87,7 @@ func TestAPushThatMayGoElsewhereNamesNoHost(t *testing.T) {
 	const good = "[remote \"origin\"]\n\turl = https://good.test/a\n[remote \"prod\"]\n\turl = https://prod.test/a\n[branch \"main\"]\n\tremote = origin\n"
 	write("/.git/HEAD", "ref: refs/heads/main\n")
 	write("/.git/config", good)
-	write("/sub/HEAD", "ref: refs/heads/main\n") // git takes this directory for a repository only if it has refs
+	write("/sub/HEAD", "ref: refs/heads/main\n") // the directory sub has no refs, so git does not take it for a repository
 	write("/sub/config", "[remote \"origin\"]\n\turl = https://forged.test/a\n")
 	p, err := New(schemas.Permissions{})
 	require.NoError(t, err)
@@ -129,7 +129,8 @@ func TestAPushThatMayGoElsewhereNamesNoHost(t *testing.T) {
 	assert.NotContains(t, names("git push"), " at ")
 }
 
-// A name that the agent's words only seem to give stands beside "an unknown place", or is left out.
+// If it is not certain that a name in the agent's words is the place of the call, nod adds "an unknown place"
+// to the name, or leaves the name out.
 func TestNoForgedPlaceStandsAlone(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
@@ -162,7 +163,7 @@ func TestNoForgedPlaceStandsAlone(t *testing.T) {
 	assert.Equal(t, []string{"gh: repository evil/y", "repository evil/y"}, []string{named[0].Name, named[1].Name})
 }
 
-// No word for a risk is calmer than what the command may do.
+// The reasons for a risk are never milder than what the command may do.
 func TestNoRiskIsCalmerThanTheTruth(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

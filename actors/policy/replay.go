@@ -13,16 +13,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SessionCall is a tool call in an agent's transcript, with its session.
+// SessionCall is a tool call in a transcript, with the session to which it belongs.
 type SessionCall struct {
 	Session string
 	Call
 }
 
-// ReadTranscript reads the tool calls of a transcript with one JSON object per line. A transcript is
-// from Claude Code or Codex, or has objects {"run","tool_name","tool_input","cwd"}. If a line of
-// Claude Code or Codex names no session, its session is the argument name. ReadTranscript skips
-// lines without a tool call. If a line is not JSON, the error has the line's number.
+// ReadTranscript reads the tool calls of a transcript with one JSON object per line. The lines are from
+// Claude Code or Codex, or are objects {"run","tool_name","tool_input","cwd"}. If a line of Claude Code or
+// Codex names no session, its session is the argument name. ReadTranscript skips lines without a tool call.
+// If a line is not JSON, the error has the line's number.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {
@@ -135,15 +135,15 @@ func (t *transcript) codex(e *transcriptLine) {
 	}
 }
 
-// promptlessTools are tools that an agent uses on itself, or to talk to its user. Hosts ask for no
-// permission for these tools.
+// promptlessTools are tools for which hosts ask no permission, because an agent uses them on itself or to
+// talk to its user.
 var promptlessTools = map[string]bool{
 	"Task": true, "Agent": true, "Skill": true, "AskUserQuestion": true, "ExitPlanMode": true, "EnterPlanMode": true, "SendMessage": true, "TaskStop": true,
 	"TeamCreate": true, "TeamDelete": true, "TodoWrite": true, "TodoRead": true, "TaskCreate": true, "TaskUpdate": true, "TaskGet": true, "TaskList": true,
 	"TaskOutput": true, "ToolSearch": true, "update_plan": true, "write_stdin": true, "ask_user": true,
 }
 
-// Replayed counts the calls that one preset would have allowed, asked about and denied.
+// Replayed counts what one preset would have done with the calls of a replay.
 type Replayed struct {
 	Preset    string `json:"preset"`
 	Sessions  int    `json:"sessions"`
@@ -152,14 +152,13 @@ type Replayed struct {
 	Asked     int    `json:"asked"`
 	Denied    int    `json:"denied"`
 	Contained int    `json:"contained"` // calls that run contained without a question
-	// Lacking counts the calls about which nod asks because the transcript does not have their input or
-	// their directory. They count as asked, but not in the medians and percentiles.
+	// Lacking counts the calls about which nod asks only because the transcript lacks their input or their
+	// directory. They are part of Asked, but not of the medians and percentiles.
 	Lacking int `json:"lacking"`
 	Median  int `json:"median"` // the median number of prompts in a session
 	P90     int `json:"p90"`
-	// MedianAnswered and P90Answered count the remaining prompts if a person allows each prompt, for
-	// its session, with the widest answer that nod offers. nod does not ask about later calls that
-	// such an answer covers.
+	// MedianAnswered and P90Answered are like Median and P90, for a person who allows each prompt for its
+	// session with the widest answer that nod offers. Later calls that such an answer covers cause no prompt.
 	MedianAnswered int            `json:"median_answered"`
 	P90Answered    int            `json:"p90_answered"`
 	AllowedBy      map[string]int `json:"allowed_by_tool"`
@@ -168,8 +167,8 @@ type Replayed struct {
 	Suggestions    []Suggestion   `json:"suggestions"` // the rules that would have spared the most prompts, over all projects
 }
 
-// Replay checks the calls under each preset, with the given permissions added, and counts the
-// prompts. For each preset it suggests at most limit rules that would have saved the most prompts.
+// Replay checks the calls under each preset with the given permissions, and counts the prompts. For each
+// preset it suggests the rules, at most limit, that would have saved the most prompts.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
 	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject, PresetContained} {
@@ -230,11 +229,11 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 	return r
 }
 
-// lacking is the kind of reason of prompts that only the transcript causes.
+// lacking is the kind of the prompts that have no other cause than a gap in the transcript.
 const lacking = "calls whose input or directory the transcript lacks"
 
-// lacks reports whether nod asks about a call because the transcript does not have the call's input or
-// directory. A tool that nod does not know may have an empty input.
+// lacks reports whether nod asks about a call because the transcript lacks the call's input or directory. For
+// a tool that nod does not know, an empty input is no gap.
 func (c *SessionCall) lacks(v Verdict) bool {
 	if v.Rule == secretsRule {
 		return false
@@ -243,8 +242,8 @@ func (c *SessionCall) lacks(v Verdict) bool {
 	return kind != tools.Unknown && (string(c.Input) == "{}" || len(c.Input) == 0 || c.Cwd == "" && c.Project == "")
 }
 
-// middle returns the median and the 90th percentile of the counts of sessions. Without sessions, it
-// returns 0.
+// middle returns the median and the 90th percentile of the counts of all sessions, or 0 if there are no
+// sessions.
 func middle(bySession map[string]int) (median, p90 int) {
 	counts := slices.Sorted(maps.Values(bySession))
 	if len(counts) == 0 {
@@ -255,12 +254,12 @@ func middle(bySession map[string]int) (median, p90 int) {
 
 // answeredSession is a replayed session whose user allows each question for the whole session.
 type answeredSession struct {
-	policy  *Policy // includes the rules of the answers so far
+	policy  *Policy // includes the rules of the answers given so far
 	granted []Permission
 }
 
-// asks reports whether nod asks about a call in spite of the earlier answers. The argument v is the
-// verdict without these answers. asks adds the widest answer that nod offers for the call.
+// asks reports whether nod asks about a call although the user has answered earlier calls. The argument v is
+// the verdict without these answers. If nod asks, asks adds nod's widest answer for the call to the session.
 func (s *answeredSession) asks(c Call, v Verdict) bool {
 	if v.Containment != nil {
 		missing := slices.DeleteFunc(v.Containment.Needs(), func(p Permission) bool { return slices.Contains(s.granted, p) })

@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A replay counts the questions of each session. It also counts the remaining questions if each
-// question is allowed for its session. An answer in one session saves no question in another
-// session. nod asks about each dangerous call.
+// A replay counts the questions of each session, and the questions that remain if each is allowed for its
+// session. An answer in one session saves no question in another session. No answer covers later dangerous
+// calls.
 func TestReplayCountsTheQuestionsThatAnswersLeave(t *testing.T) {
 	var calls []policy.SessionCall
 	for _, line := range []string{"gh pr view 1", "gh pr view 2 --json title", "gh pr view 3 --web", "npm ci", "npm ci", "git push --force", "git push --force"} {
@@ -33,7 +33,7 @@ func TestReplayCountsTheQuestionsThatAnswersLeave(t *testing.T) {
 	assert.Contains(t, last.String(), "asks   4: work that could be lost, and what nod cannot bound\n")
 }
 
-// In the replay, too, an answer for one session covers only the file of the call, in its session.
+// In a replay, an answer for one session covers only the file of its call, and only in that session.
 func TestReplayCountsAnswersForOneSession(t *testing.T) {
 	var calls []policy.SessionCall
 	for _, file := range []string{"a.pen", "a.pen", "b.pen", "a.pen", "b.pen"} {
@@ -49,8 +49,8 @@ func TestReplayCountsAnswersForOneSession(t *testing.T) {
 	assert.Equal(t, map[string]int{"tools that nod does not know, such as those of MCP servers": 4}, last.LeftFor)
 }
 
-// A transcript may leave out inputs and directories. nod asks about such calls, but nothing can be said about
-// the questions in the session itself.
+// If a transcript lacks the input or the directory of a call, nod asks. Such a call does not count in the
+// number of prompts per session, because the session itself may have had no prompt.
 func TestReplayLeavesOutWhatTheTranscriptLacks(t *testing.T) {
 	calls := []policy.SessionCall{
 		{Session: "a", Call: policy.Call{ToolName: "Edit", Input: []byte(`{}`), Cwd: "/srv/app", Project: "/srv/app"}},

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// leastRisks has the least risk of each line of the corpus, as its first letter.
+// leastRisks has one letter for each line of the corpus, the first of the least risk that the line must have.
 const leastRisks = "" +
 	"llllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllmmmmmmmmmmmmmmmhmmhhhhmmmmmmmmmmmmmmmmmmmmm" +
 	"mmmmmmmmmmmhhhmmmmmmmmmmmmmmmmmmmmmmhhmmhmmhmmmmmmmmmmmmmmmmmmmmmhhhhhmmmmmmmmhmmmmmmmhhmmmmmmhhhhhmhmmmmmmmmmmmmmhhmmm" +
 	"mmmmhmhmhhmhhhhhhhhhhhhhmhmmmmmhhmmmmmmhmmmmmmmmmmmmmmmmmmhhmmmmmmmmmmmmmmmmmmmmhhhhhhhhhhhhhhhhhhmmmmhmmmmmmmmmhmmmmhm" +
 	"mmmmmmmmmmhhhhhhhhhhhhhmhhhhmhmmmmmmmmmmmmmmmmmmmmmmmmmmhmmmmmmhmmmmmmmmmhhmmmmmmmmmmmmmhhhmmhhhmmmmmmmmmmmhmmmmmhmmmmm"
 
-// A change of the words for a risk lowers the risk of no line of the corpus.
+// A change of the code that judges risks must not lower the risk of a line of the corpus.
 func TestNoRiskOfTheCorpusIsLower(t *testing.T) {
 	t.Parallel()
 	cases := shellCases(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a command only reads, its risk does not name the harm that other uses of the same program may do.
+// If a command only reads, its reasons do not name the harm that the same program does with other words.
 func TestRiskWordsFitTheUse(t *testing.T) {
 	t.Parallel()
 	p, err := New(schemas.Permissions{})

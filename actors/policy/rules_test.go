@@ -29,8 +29,7 @@ func TestToolsWithoutRulesHaveTheirDefault(t *testing.T) {
 	}
 }
 
-// TestRules has calls for each form of rule. The rule must cover some of these calls, and must not
-// cover the others.
+// TestRules has calls for each form of rule: calls that the rule must cover, and calls that it must not cover.
 func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		rule        string
@@ -146,15 +145,15 @@ func TestLayers(t *testing.T) {
 		want policy.Effect
 	}{
 		{with(write, "a", "dev", ""), policy.Allow}, {with(write, "a", "dev", "/srv/prod/x"), policy.Ask}, {with(write, "a", "dev", "/srv/production"), policy.Allow},
-		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // a deny rule for certain hosts also applies to an unknown host
+		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // a deny rule for certain hosts also applies if the host is unknown
 		{with(build, "ci-1", "dev", ""), policy.Allow}, {with(build, "ann", "dev", ""), policy.Ask}, {with(build, "", "dev", ""), policy.Ask},
 	} {
 		assert.Equal(t, c.want, p.Check(c.call).Effect, "%+v", c.call)
 	}
 }
 
-// A host may report the same project for all calls of a session. If a call runs in another
-// directory, the deny and ask rules of that directory also apply.
+// Some hosts report the same project for all calls of a session. If such a call runs in another directory,
+// the deny and ask rules for that directory apply too.
 func TestLayersOfTheCallsDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Write", "Bash(make:*)"}},
@@ -212,7 +211,7 @@ func TestAProjectMayOnlyTighten(t *testing.T) {
 	_, _, err = p.Tighten(schemas.Permissions{Deny: []string{"("}}, project)
 	assert.Error(t, err)
 
-	// Relative paths in a project's rules begin in this project, even if a call reports another project.
+	// Relative paths in a project's rules start from this project, even if a call reports another project.
 	other, _, err := p.Tighten(schemas.Permissions{Deny: []string{"Write(gen/**)", "Read(/private/**)"}}, "/srv/x")
 	require.NoError(t, err)
 	at := func(c policy.Call, cwd string) policy.Call { c.Cwd = cwd; return c }
@@ -249,7 +248,8 @@ func TestProjectPreset(t *testing.T) {
 	assert.Equal(t, policy.Ask, p.Check(unknown).Effect)
 }
 
-// A remembered rule covers the call that the person saw, and no similar call.
+// A remembered rule for one exact command covers this command, also among harmless ones, and no similar
+// command.
 func TestARememberedAnswerCoversOnlyTheCallShown(t *testing.T) {
 	exact := preset(t, "").With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"npm", "test"}, Project: project})
 	for _, c := range []string{"npm test", "npm  test", "npm 'test'", "cd src && npm test 2>&1 | tail -n 40", "npm test || true", "npm test && npm test; echo $?", "npm test 2>/dev/null | grep -c ok"} {

@@ -6,37 +6,37 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// Looks lists the places on the disk that can change the verdict on a call.
+// Looks lists the places on the disk whose state can change the verdict on a call.
 type Looks = pathname.Looks
 
-// Search is a path that a search reads, with all files below it.
+// Search is a path that a search reads. If the path is a directory, the search reads all files below it too.
 type Search = pathname.Search
 
-// Seen has the facts about the disk on which the verdict on a call depends. The zero Seen means
-// that nothing is known, as for a call from another machine. Check then decides by names alone.
+// Seen has the facts about the disk on which the verdict on a call depends. The zero Seen has no facts, as
+// for a call from another machine; Check then decides by names alone.
 type Seen struct {
-	// Exposed are files with secrets, found by ThisDisk, that a search of their directory would
-	// show. nil means that no such file is known.
+	// Exposed are the files with secrets that a search of their directory would show. nil means that no such
+	// file is known.
 	Exposed []string
-	// Unsearched are directories with too many names for ThisDisk to find all exposed files. nod
+	// Unsearched are directories that have too many names, so that Exposed may be incomplete for them. nod
 	// asks about a search of such a directory.
 	Unsearched []string
-	// Searched are the searches for which Exposed and Unsearched are complete; nil means all
-	// searches. nod asks about any other search.
+	// Searched are the searches for which nod has looked for exposed files. nod asks about any other search.
+	// nil means that nod has looked for all searches.
 	Searched []Search
-	// Tracked has the secrets that repositories track, by the directory in which git looks for the
-	// repository. If the directory is missing, nod asks about git commands that print files of its
-	// repository. nil means that nothing is known about repositories.
+	// Tracked has the secrets that a repository tracks. The key is the directory in which git looks for the
+	// repository. If this directory is missing from the map, nod asks about a git command that prints files
+	// there. A nil map means that nothing is known about repositories.
 	Tracked map[string]Tracked
-	// Remotes has the remotes of repositories, by the directory in which git looks for the repository.
-	// They only describe the call to people.
+	// Remotes has the remotes of a repository, for the description of the call to people. The key is the
+	// directory in which git looks for the repository.
 	Remotes map[string]pathname.Remotes
-	// Links maps each path of the call that leads through symbolic links to the true paths.
+	// Links has the true paths of each path in the call that leads through symbolic links.
 	Links map[string][]string
 }
 
-// Looks returns the places on the disk about which Check needs facts for the call c, without
-// duplicates. It ignores the facts in c.Seen.
+// Looks returns the places on the disk about which Check needs facts for the call c, each place once. It
+// ignores the facts in c.Seen.
 func (p *Policy) Looks(c Call) Looks {
 	looks := Looks{Searches: []Search{}, Repositories: []string{}}
 	c.Seen, c.looked = Seen{}, &looks
@@ -54,21 +54,21 @@ func (p *Policy) Looks(c Call) Looks {
 }
 
 const (
-	// maxSearches is the largest number of searches of a call for which Look lists files. nod asks
-	// about a call with more searches.
+	// maxSearches is the largest number of searches for which Look lists the exposed files of a call. nod
+	// asks about a call with more searches.
 	maxSearches = 64
-	// maxIncomplete limits the searches with too many names, because each such search takes a large
-	// part of a second. After this number, Look lists no more files for the call.
+	// maxIncomplete is the number of searches with too many names after which Look lists no more files for a
+	// call, because each of them takes a large part of a second.
 	maxIncomplete = 2
 )
 
-// Look returns the facts about this disk on which the verdict of p on a call depends. The function
-// walk returns the result of Exposed for a search. It may return an earlier result from a cache.
+// Look returns the facts about this disk on which the verdict of p on a call depends. For each search of the
+// call, Look calls the function walk, which returns the result of Exposed, perhaps from a cache.
 func (ThisDisk) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
 	return new(Repositories).Look(p, c, walk)
 }
 
-// Look does the same as ThisDisk.Look, but reuses what r has already read from the repositories.
+// Look does the same as ThisDisk.Look, but does not read again what r already knows about the repositories.
 func (r *Repositories) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
 	d := ThisDisk{}
 	looks := p.Looks(c)

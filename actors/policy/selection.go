@@ -8,12 +8,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Selection is a set of rules that selects calls. The rules do not decide the calls. A Selection is
-// immutable and safe for concurrent use.
+// Selection is a set of rules that selects calls, such as the calls for a condition, without deciding them. A
+// Selection is immutable and safe for concurrent use.
 type Selection struct{ pol *Policy }
 
-// NewSelection compiles rules. If a rule cannot be parsed, the error names at, the place of the
-// rules in the settings.
+// NewSelection compiles rules. If it cannot parse a rule, the error contains the argument at, which names the
+// setting with the rules.
 func NewSelection(at string, lines []string) (*Selection, error) {
 	pol, err := New(schemas.Permissions{Preset: PresetDesign})
 	if err != nil {
@@ -27,15 +27,15 @@ func NewSelection(at string, lines []string) (*Selection, error) {
 	return &Selection{pol}, nil
 }
 
-// Covers reports whether one of the rules covers a call as an ask rule would. It also reports true
-// for a command line that nod cannot compare completely with the rules, if one of the rules is for
-// the call's tool or for paths.
+// Covers reports whether one of the rules covers a call as an ask rule would. Covers also returns true if nod
+// cannot compare all of a command line with the rules, and one of the rules is for the call's tool or for
+// paths.
 func (s *Selection) Covers(c Call) bool {
 	ev := s.pol.evaluate(c)
 	if ev.verdict.Effect == Ask && ev.verdict.Rule != Default && ev.verdict.Rule != secretsRule {
 		return true
 	}
-	if ev.verdict.Effect == Deny { // the call writes nod's own files; the built-in denial hides whether the rules cover the call
+	if ev.verdict.Effect == Deny { // the call would change nod itself; the built-in denial ends the check before the rules are tried
 		return true
 	}
 	unread := ev.facts != nil && ev.facts.Incomplete || ev.line != nil && len(ev.line.Parts) == 0

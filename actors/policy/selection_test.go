@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A selection covers the calls that ask rules cover, even behind paths, wrappers and flags. It also
-// covers lines that nod cannot compare with a rule.
+// A selection covers the calls that ask rules with the same text cover, even if the command is written with a
+// path, a wrapper or flags. It also covers a line that nod cannot compare with the rules.
 func TestASelectionCoversWhatAskRulesCover(t *testing.T) {
 	s, err := NewSelection("permissions.confirm[0].rules", []string{"Bash(terraform apply:*)", "Edit(//srv/prod/**)", "mcp__pay"})
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A line that reads a secret and sends it says so in one reason, with the place, at high risk.
+// If a line reads a secret and sends it to a place, one reason names both, and the line is of high risk.
 func TestASecretThatIsSentIsOneReason(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
@@ -65,7 +65,7 @@ func TestASecretThatIsSentIsOneReason(t *testing.T) {
 	}
 }
 
-// A secret that reaches a command by a variable of the line counts as the one that the command names.
+// If a line sends a secret by way of a variable, the reason is the same as without the variable.
 func TestASecretThatIsSentByAVariable(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

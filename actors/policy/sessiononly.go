@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// sessionReach returns the reach that nod offers for one session only, beside the reaches in others, or nil.
-// Its effect is limited to files that the call has named, but not so well that the reach could last longer
-// than the session.
+// sessionReach returns the reach that nod offers only for the session of a call, or nil. Such a reach is
+// limited to files that the call names, but is not safe enough to outlive the session. others has the reaches
+// that nod offers for longer.
 func (ev *evaluation) sessionReach(others []schemas.Reach) *schemas.Reach {
 	var rules []schemas.RememberedRule
 	switch ev.tool.Kind {
@@ -36,8 +36,8 @@ func (ev *evaluation) sessionReach(others []schemas.Reach) *schemas.Reach {
 	return &schemas.Reach{Rules: rules, Widest: schemas.ScopeSession}
 }
 
-// sessionEdits returns rules for edits of the project by both tools for edits, below the directory for which
-// missingEditRules has a rule.
+// sessionEdits returns rules with which both tools for edits may edit the files below one directory of the
+// project, the directory that editDir returns for the call's file.
 func (ev *evaluation) sessionEdits() []schemas.RememberedRule {
 	at := ev.onlyPath()
 	if at == "" || !ev.location.InTree(at) || pathname.NeverRemembered.Has(ev.location.Relative(at), true) || ev.obeyed([]string{at}) {
@@ -54,7 +54,8 @@ func (ev *evaluation) sessionEdits() []schemas.RememberedRule {
 	return rules
 }
 
-// onlyPath returns the full path of the one file that a call of a file tool names, or "".
+// onlyPath returns the full path of the file that a call of a file tool names. If the call does not name
+// exactly one file, onlyPath returns "".
 func (ev *evaluation) onlyPath() string {
 	in, err := tools.ReadInput(ev.call.Input)
 	if err != nil {
@@ -67,7 +68,7 @@ func (ev *evaluation) onlyPath() string {
 	return ev.plainPath(paths[0])
 }
 
-// plainPath returns the full path that p means, or "" if that is not certain, as with a symbolic link.
+// plainPath returns the full path that p means, or "" if p may mean several paths, as with a symbolic link.
 func (ev *evaluation) plainPath(p string) string {
 	if all := ev.location.Resolve(p); len(all) == 1 && strings.TrimSpace(p) == p {
 		return all[0]
@@ -75,8 +76,8 @@ func (ev *evaluation) plainPath(p string) string {
 	return ""
 }
 
-// standsIn returns the project if the call certainly runs in it, or else the one directory in which the call
-// runs, such as a work tree beside the project.
+// standsIn returns the project if the call certainly runs in the project. Otherwise it returns the directory
+// in which the call runs, such as a work tree beside the project, or "" if there are several.
 func (ev *evaluation) standsIn() string {
 	loc := ev.location
 	switch {
@@ -88,10 +89,10 @@ func (ev *evaluation) standsIn() string {
 	return ""
 }
 
-// changedFile returns the one file that the input of a tool of an MCP server names, if an answer for one session
-// may keep the tool to this file. Otherwise it returns why no answer lasts. Names prove nothing about a tool, so
-// changedFile demands that the input names a plain file of the project, and nothing outside the project, on
-// another system, or in a second place. A text that only looks like a path counts as a second file.
+// changedFile returns the file to which an answer for one session can keep a tool of an MCP server. If there
+// is none, changedFile returns the reason. The tool's name does not prove what the tool does. Therefore the
+// input must name exactly one plain file of the project, and nothing outside the project or on another
+// system. A text that only looks like a path counts as a second file.
 func (ev *evaluation) changedFile() (file, why string) {
 	if !tools.OfServer(ev.tool.Name) {
 		return "", "the tool belongs to no MCP server"
@@ -123,18 +124,18 @@ func (ev *evaluation) changedFile() (file, why string) {
 	return file, ""
 }
 
-// inputFields has what the names of the fields in an input say, at any depth, also in JSON within its strings.
+// inputFields has what the fields of an input name, at any depth, and also in JSON inside a string.
 type inputFields struct {
 	paths map[string]bool // the values of the fields that name a file or a directory, and all texts that look like paths
-	other string          // a field that may name something on another system, or an act that nod cannot limit
+	other string          // the name of a field that may stand for something on another system, or for an act that nod cannot limit
 	count int
 }
 
 // maxInputFields is the largest number of fields that nod checks in an input.
 const maxInputFields = 500
 
-// read adds the fields of an input. It returns false if the input is not JSON or has too many fields, or if a field
-// that names a file has other values than strings.
+// read adds the fields of an input. It returns false if the input is not JSON, if it has too many fields, or
+// if the value of a field for a file is neither a string nor a list of strings.
 func (f *inputFields) read(input []byte) bool {
 	in := json.NewDecoder(bytes.NewReader(input))
 	in.UseNumber()
@@ -188,8 +189,8 @@ func (f *inputFields) value(in *json.Decoder, field string) bool {
 	return !tools.NamesPath(field)
 }
 
-// looksLikePath reports whether a text in an input may be the path of a file: a line that ends in an extension, or
-// a short line with a word that has a slash or an extension.
+// looksLikePath reports whether a text in an input may be the path of a file. The text must be one line that
+// ends in a file extension, or a short line with a word that has a slash or ends in an extension.
 func looksLikePath(text string) bool {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "\r\n") {
@@ -200,7 +201,7 @@ func looksLikePath(text string) bool {
 	})
 }
 
-// maxPathLine is the length from which on a line counts as a text that may have paths in it without naming a file.
+// maxPathLine is the length, in bytes, from which on only a line that ends in an extension counts as a path.
 const maxPathLine = 256
 
 var extension = lazyregexp.New(`\.[A-Za-z][\w+-]*$`)

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyForSession returns the last reach for a call, which must be for one session only.
+// onlyForSession returns the last reach for a call, and requires that the reach is for one session only.
 func onlyForSession(t *testing.T, p *policy.Policy, c policy.Call) schemas.Reach {
 	t.Helper()
 	reaches := p.Remember(c)
@@ -24,7 +24,7 @@ func onlyForSession(t *testing.T, p *policy.Policy, c policy.Call) schemas.Reach
 	return last
 }
 
-// An answer for one session keeps a tool that may change something to the file of the answered call.
+// An answer for one session to an MCP tool that may change files covers only the file of the answered call.
 func TestAnAnswerForOneSessionKeepsAToolToItsFile(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	const tool = "mcp__draw__batch_design"
@@ -56,8 +56,8 @@ func TestAnAnswerForOneSessionKeepsAToolToItsFile(t *testing.T) {
 	assert.Error(t, err, "settings last longer than a session")
 }
 
-// nod offers no such answer for a tool whose name or input says that it may delete, send, publish, pay, run
-// something or act on another system, and for a file that other programs obey.
+// nod offers no answer for one session if the name or the input of an MCP tool says that the tool may delete,
+// send, publish, pay, run something or act on another system, or if other programs obey the file.
 func TestNoAnswerForOneSessionForActsThatNodCannotLimit(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	for _, tool := range []string{
@@ -104,8 +104,8 @@ func TestAnAnswerForOneSessionFollowsLinks(t *testing.T) {
 	assert.Empty(t, p.Remember(look("Read", hidden)))
 }
 
-// A file outside the project can be read again in the session of the answer, and no other file. Files with
-// secrets ask each time.
+// An answer for one session lets the session read the answered file outside the project again, and no other
+// file there. nod asks about each read of a file with secrets.
 func TestAnAnswerForOneSessionCoversAFileOutsideTheProject(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	at := func(tool, path string) policy.Call {
@@ -126,8 +126,8 @@ func TestAnAnswerForOneSessionCoversAFileOutsideTheProject(t *testing.T) {
 	}
 }
 
-// One answer for a session covers both tools for edits, below one directory of the project, but no file that other
-// programs obey.
+// An answer for one session to a call of Edit or Write covers both tools for the ordinary files below one
+// directory of the project. It covers no file that other programs obey.
 func TestAnAnswerForOneSessionCoversBothToolsForEdits(t *testing.T) {
 	at := func(tool, path, cwd string) policy.Call {
 		return policy.Call{ToolName: tool, Input: []byte(`{"file_path":"` + path + `"}`), Cwd: cwd, Project: "/srv/app", Home: "/home/ann"}
@@ -150,7 +150,7 @@ func TestAnAnswerForOneSessionCoversBothToolsForEdits(t *testing.T) {
 		assert.Equal(t, policy.Ask, with.Check(at("Edit", obeyed, "/srv/app")).Effect, obeyed)
 	}
 
-	for _, outside := range []string{"/srv/app__trees/x/docs/plan.md", "/etc/hosts"} { // with the directory of the call beside the project
+	for _, outside := range []string{"/srv/app__trees/x/docs/plan.md", "/etc/hosts"} { // the call runs in a directory beside the project
 		for _, r := range p.Remember(at("Write", outside, path.Dir(outside))) {
 			assert.False(t, r.SessionOnly(), outside)
 		}

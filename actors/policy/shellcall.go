@@ -77,7 +77,7 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 }
 
-// allowHarmless sets the verdict on a harmless line.
+// allowHarmless sets the verdict Allow on a harmless line, and adds how the line may run contained.
 func (ev *evaluation) allowHarmless(src string) {
 	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow, LeavesOut: ev.line.LeftOut()}
 	if len(ev.verdict.LeavesOut) == 0 {
@@ -85,13 +85,13 @@ func (ev *evaluation) allowHarmless(src string) {
 	}
 }
 
-// mayBePowerShell reports whether a shell tool may run the line in PowerShell. On Windows, every shell
-// tool may do so, except Claude Code's tool Bash, which runs the Bash of Git for Windows.
+// mayBePowerShell reports whether the call's shell tool may run its line in PowerShell. On Windows, every
+// shell tool may, except Claude Code's tool Bash, which runs the Bash of Git for Windows.
 func (c *Call) mayBePowerShell() bool {
 	return c.ToolName != "Bash" && (onWindows(c.Cwd) || onWindows(c.Project))
 }
 
-// onWindows reports whether a path begins with a drive letter, or with \\ as on another Windows machine.
+// onWindows reports whether a path begins with a drive letter or, like the path of a shared folder, with \\.
 func onWindows(p string) bool {
 	return strings.HasPrefix(p, `\\`) || len(p) > 1 && p[1] == ':' && (p[0]|0x20) >= 'a' && (p[0]|0x20) <= 'z'
 }
@@ -110,9 +110,8 @@ func (ev *evaluation) shellRules() bool {
 	return false
 }
 
-// pathRule applies the deny rules or the ask rules about files to every word of the line, and reports
-// whether a rule decided. For example, a rule that denies a file to the Read tool also denies the file to
-// cat.
+// pathRule applies the rules about files with this effect, Deny or Ask, to every word of the line, and reports
+// whether a rule decided. For example, a rule that denies a file to the Read tool also denies the file to cat.
 func (ev *evaluation) pathRule(effect Effect) bool {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -133,8 +132,8 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 	return false
 }
 
-// allowedParts returns a rule that allows a part of the line, or "" if the line is not allowed. Each
-// simple command must be harmless, or one rule must cover it. The line must do nothing else.
+// allowedParts returns the last of the rules that allow the line, or "" if the rules do not allow it. Each
+// simple command must be harmless or covered by one rule, and the line must do nothing besides.
 func (ev *evaluation) allowedParts() string {
 	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 {
 		return ""
@@ -175,19 +174,19 @@ func (ev *evaluation) mayAllow() bool {
 	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l rules.Layer) bool { return len(l.Allow) > 0 })
 }
 
-// inUntoldDirectory reports whether the agent does not tell the directory in which the line runs, and the
-// line does not change the directory itself.
+// inUntoldDirectory reports whether the directory of the line is unknown because the agent does not tell it
+// and the line does not set it.
 func (ev *evaluation) inUntoldDirectory() bool {
 	return ev.location.Lost && ev.line.Lost && len(ev.line.Dirs) == 0
 }
 
-// allowsPart returns the rule that allows a part of the line, or "". If untold is true, the agent has not
-// told the line's directory. Only a rule that covers commands in any directory then allows the part.
+// allowsPart returns the rule that allows a part of the line, or "". If untold is true, the line's directory
+// is unknown, so only a rule for commands in any directory can allow the part.
 func (ev *evaluation) allowsPart(p *shell.Part, untold bool) string {
 	argv := make([]string, len(p.Words))
 	for i, w := range p.Words {
 		if w.Glob {
-			return "" // a rule covers only literal words, but the shell would expand this word
+			return "" // the shell would expand this word, and a rule covers only literal words
 		}
 		argv[i] = w.Text
 	}

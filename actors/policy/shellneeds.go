@@ -8,11 +8,11 @@ import (
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
-// ShellNeeds returns the permissions that a harmless command line needs. They are for reading the
-// directories in which the line may run, all paths that its words may mean and, if it runs git,
-// whole work trees. They cover at least all that the line reads. disk must describe the line's
-// machine. The error is ErrOtherTool if the tool is not a shell. After any other error, the reads
-// are unknown, and a person must be asked.
+// ShellNeeds returns the read permissions that a harmless command line needs: for the directories in which
+// the line may run, for all paths that its words may mean and, if the line runs git, for whole work trees.
+// They cover at least all that the line reads. disk must describe the machine on which the line runs. If the
+// tool is not a shell, the error is ErrOtherTool. After any other error, the reads are unknown, and a person
+// must be asked.
 func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return nil, ErrOtherTool
@@ -35,14 +35,14 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	return perms, nil
 }
 
-// callLine reads the command line of a shell call, in the directory in which the tool runs it. why
-// is the reason if a part of the call is unknown. line is nil if the input cannot be read.
+// callLine reads the command line of a shell call. If a part of the call is unknown, the text why is the
+// reason. If the input cannot be read, the line is nil.
 func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 	line, _, why = p.callLineAt(c)
 	return line, why
 }
 
-// callLineAt works like callLine, and also returns the location in which the line begins.
+// callLineAt works like callLine, and also returns the location at the beginning of the line.
 func (p *Policy) callLineAt(c *Call) (line *shell.Line, at *pathname.Location, why string) {
 	in, err := tools.ReadInput(c.Input)
 	if err != nil {
@@ -54,8 +54,8 @@ func (p *Policy) callLineAt(c *Call) (line *shell.Line, at *pathname.Location, w
 	return line, &loc, why
 }
 
-// commandAt returns the command line of a shell call, and sets loc to the directory in which the
-// tool runs it. why is the reason if a part of the call is unknown.
+// commandAt returns the text of a shell call's command line. If the input names a directory, commandAt sets
+// it in the location loc. If a part of the call is unknown, the text why is the reason.
 func (p *Policy) commandAt(c *Call, in tools.Input, loc *pathname.Location) (src, why string) {
 	src, dir, why := in.Command()
 	if why == "" && c.mayBePowerShell() {

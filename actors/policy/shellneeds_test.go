@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// held makes a directory w, a directory out, and symbolic links from w to out. It returns the
-// parent of both directories. In the tests, a session may read w and must not read out.
+// held makes a directory w, which the session of the tests may read, and a directory out, which it must not
+// read. Symbolic links lead from w to out. held returns the parent of both directories.
 func held(t *testing.T) (dir string) {
 	t.Helper()
 	dir = trueTempDir(t)
@@ -31,8 +31,8 @@ func held(t *testing.T) (dir string) {
 	return dir
 }
 
-// covered requires that nod allows the line, and reports whether a session in the directory w has
-// all permissions that the line needs. The text has the missing permissions or the error.
+// covered requires that nod allows the line. It reports whether a session in the directory w has all
+// permissions that the line needs, and returns the missing permissions or the error as a text.
 func covered(t *testing.T, dir, line string) (bool, string) {
 	t.Helper()
 	c := bash(t, line)
@@ -48,8 +48,8 @@ func covered(t *testing.T, dir, line string) (bool, string) {
 	return err == nil && len(missing) == 0, fmt.Sprint(tags(missing), err)
 }
 
-// The session's permissions cover a line only if the line reads nothing outside the directory w.
-// The form in which the words contain the paths does not matter.
+// The session's permissions cover a line only if the line reads nothing outside the directory w, in whatever
+// form the words name the paths.
 func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{
@@ -65,7 +65,7 @@ func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 		"cat */../../out/x", "cat p*/../../out/x", "ls */", "cat s?b/a.txt", "head -n1 [l]ink/x.txt", // patterns in the middle of a path
 		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // patterns that match links, and links with odd names
 		"grep -lR words .", "grep -rl --dereference-recursive words .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options that make a command follow all links
-		"cat x # ../out/x", "cat x # " + dir + "/out/x", // an interactive Zsh reads the comment as words
+		"cat x # ../out/x", "cat x # " + dir + "/out/x", // an interactive Zsh takes the comment for words of the command
 		"cd link && ls", "cd link/../x && cat y", "cd " + dir + "/w/bent/../spot && cat leak", "cd bent/../spot && cat leak", "workmux capture agent",
 	} {
 		ok, why := covered(t, dir, line)
@@ -73,8 +73,8 @@ func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	}
 }
 
-// git can show all files of a repository. Therefore a git command needs permission to read from the
-// top of the repository, even if it runs below the top.
+// A git command can show all files of its repository. Therefore it needs permission to read the whole work
+// tree, even if it runs in a directory below the top.
 func TestGitReadsWholeWorkTrees(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{"git status", "git show HEAD:out/x", "cd .worktrees/hollow && git log -p", "git -C " + dir + "/w/.worktrees/hollow diff", "rtk git log -p", "ls && cd .worktrees/hollow && git show HEAD:../out/x"} {

@@ -23,7 +23,7 @@ type streamVerdict struct {
 	Reason  string       `json:"reason"`
 }
 
-// streamCall is one call in a stream or in a file of test cases.
+// streamCall is one call in a stream, or one test case of TestFile.
 type streamCall struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
@@ -32,8 +32,8 @@ type streamCall struct {
 	Verdict   Effect          `json:"verdict"` // in a test case, the expected verdict
 }
 
-// fill returns the call in a line. The argument base has the fields that the line does not have. If
-// the line names another directory, the function locate finds the project of this directory.
+// fill returns the call of a line. The call base has the values for the fields that the line leaves out. If
+// the line names a directory, fill calls locate, which sets the project for this directory.
 func (a *streamCall) fill(base Call, locate func(*Call)) Call {
 	base.ToolName, base.Input = a.ToolName, a.ToolInput
 	if a.Cwd != "" {
@@ -47,10 +47,10 @@ func (a *streamCall) fill(base Call, locate func(*Call)) Call {
 	return base
 }
 
-// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object per line. It writes one
-// verdict per line, in the same order, and skips blank lines. The verdict on a line that is not such
-// an object is Ask. base has the fields that all calls share. locate sets the fields that depend on
-// a call's directory. The error means that r or w failed, or that a line is longer than 4 MiB.
+// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object per line. It writes one verdict per
+// line, in the same order, and skips blank lines. If a line is not such an object, its verdict is Ask. The call
+// base has the fields that all calls share. The function locate sets the fields that depend on a call's
+// directory. CheckStream returns an error if it cannot read or write, or if a line is longer than 4 MiB.
 func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call, locate func(*Call)) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
@@ -77,8 +77,8 @@ func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call, locate func(*C
 	return err
 }
 
-// eachLine calls do for each line that is not blank, with the line's number. The first line has the
-// number 1.
+// eachLine calls the function do for each line that is not blank. The argument n is the line's number; the
+// first line has the number 1.
 func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -106,10 +106,10 @@ type Mismatch struct {
 	Why  string `json:"reason"`
 }
 
-// TestFile runs a user's own test cases, and returns the number of cases and the failed cases. A
-// line is a verdict and a command ("allow git status"), or an object
-// {"tool_name","tool_input","cwd","verdict"}. TestFile skips blank lines and lines that begin with
-// #. For any other line, the error has the line's number.
+// TestFile runs a user's own test cases, and returns the number of cases and the failed cases. A line is a
+// verdict and a command ("allow git status"), or an object {"tool_name","tool_input","cwd","verdict"}.
+// TestFile skips blank lines and lines that begin with #. If any other line is not a test case, the error has
+// its number.
 func (p *Policy) TestFile(r io.Reader, base Call, locate func(*Call)) (cases int, failed []Mismatch, err error) {
 	err = eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(string(line))

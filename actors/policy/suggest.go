@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Propose returns rules that would allow this call and similar calls, the narrowest first. It returns
-// rules only if nod asks about the call and can limit the effect of the rules. nod cannot limit the
-// effect for inline code, deletion and computed words.
+// Propose returns rules that would allow a call about which nod asks, the narrowest first. The wider rules
+// also allow similar calls. If nod cannot limit the effect of such rules, as for inline code, deletion and
+// computed words, Propose returns nil.
 func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -31,12 +31,12 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	return out
 }
 
-// Remember returns the ways in which a person can allow, from now on, a call about which nod asks. Each way
-// has all rules that the call needs. The first way is the narrowest: it allows only this call, unless nod has
-// only rules that also allow similar calls. If nod can limit the effect, a second way also allows similar
-// calls. A third way also allows further commands that only read from the same service. The last way may be for
-// one session only (schemas.Reach.Widest). Remember returns nil if nod does not ask about the call, or has no
-// rule that allows the call and whose effect nod can limit.
+// Remember returns the ways in which a person can allow a call from now on. Each way has all rules that the
+// call needs. The first way is the narrowest: it allows only this call, unless every rule for the call also
+// allows similar calls. A second way also allows similar calls. A third way also allows further commands that
+// only read from the same service. The last way may be for one session only (schemas.Reach.Widest). Remember
+// leaves out each way whose effect nod cannot limit, and returns nil if none is left or if nod does not ask
+// about the call.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	ev := p.evaluate(c)
 	if ev.verdict.Effect != Ask {
@@ -70,7 +70,7 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	return reaches
 }
 
-// sameReads returns a rule with the rules for further commands that read from the same service.
+// sameReads returns a rule and the rules for the other commands that only read from the same service.
 func sameReads(rule schemas.RememberedRule) []schemas.RememberedRule {
 	all := []schemas.RememberedRule{rule}
 	if rule.Prefix {
@@ -81,9 +81,8 @@ func sameReads(rule schemas.RememberedRule) []schemas.RememberedRule {
 	return all
 }
 
-// missingRules returns a list for each part of a call that is not allowed yet. The list has the rules
-// that would allow the part, the narrowest first. If no rule can allow one of the parts, missingRules
-// returns nil.
+// missingRules returns one list for each part of a call that is not allowed yet. A list has the rules that
+// would allow its part, the narrowest first. If no rule can allow one of the parts, missingRules returns nil.
 func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	loc := p.locate(&c)
 	t := tools.Named(c.ToolName)
@@ -122,7 +121,7 @@ func (p *Policy) missingShellRules(c *Call, in tools.Input, loc pathname.Locatio
 		if !ok || part.Secret {
 			return nil
 		}
-		// A rule with a number in place of an unknown one would be a rule for another call.
+		// If the part has an unknown number, a rule with any one number would be a rule for another call.
 		hasNumber := part.HasUnknownNumber()
 		var options []schemas.RememberedRule
 		n := commands.RunnerWords(argv)
@@ -167,9 +166,9 @@ func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]
 	return out
 }
 
-// editDir returns the directory for which a rule may allow edits similar to an edit of p. Usually this
-// is the top of the project or work tree that contains p. If the directory of p is hidden or outside
-// the project, it is the directory of p.
+// editDir returns the directory below which a rule may allow edits like an edit of p. Usually this is the top
+// of the project or work tree that contains p. If p is in a hidden directory or outside the project, editDir
+// returns the directory of p.
 func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
 	if !loc.InTree(p) {
@@ -188,7 +187,7 @@ func editDir(p string, loc *pathname.Location) string {
 	return dir
 }
 
-// Suggestion is a rule that would have saved a user some prompts.
+// Suggestion is a rule that would have saved a user some prompts in earlier calls.
 type Suggestion struct {
 	Rule   schemas.RememberedRule `json:"rule"`
 	Spares int                    `json:"spares"` // the number of prompts that this rule spares, without those that earlier suggestions spare
@@ -206,10 +205,10 @@ func (s Suggestion) String() string {
 	return b.String()
 }
 
-// Suggest returns at most limit rules that would have saved the most prompts for these calls, the
-// best rule first. It chooses one rule after another. Each saved prompt counts for only one rule.
+// Suggest returns the rules that would have saved the most prompts for these calls, the best rule first and
+// at most limit rules. Each saved prompt counts only for the first rule that saves it.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // one entry for each call about which nod asks, with the texts of all rules that would allow a part of the call
+	var open []map[string]bool // has one entry for each call about which nod asks: the texts of all rules that would allow a part of the call
 	byKey, risks := map[string]schemas.RememberedRule{}, map[string]schemas.Risk{}
 	var parts [][][]string
 	for _, c := range calls {
@@ -247,8 +246,8 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 	return chosen
 }
 
-// SuggestLike returns the rule that would allow this call and similar calls. It returns false if nod
-// does not ask about the call, or if no single rule can allow the call.
+// SuggestLike returns a rule that would allow this call and similar calls. It returns false if nod does not
+// ask about the call, or if no single rule can allow the call.
 func (p *Policy) SuggestLike(c Call) (Suggestion, bool) {
 	options := p.Propose(c)
 	if len(options) == 0 {
@@ -272,8 +271,8 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 				}
 			}
 		}
-		// If several rules save the same number of prompts, choose the rule with the most words,
-		// because it is the narrowest.
+		// Of rules that save the same number of prompts, the rule with the most words is the narrowest, so it
+		// comes first.
 		best := slices.SortedFunc(maps.Keys(spares), func(a, b string) int {
 			return cmp.Or(spares[b]-spares[a], len(byKey[b].Argv)-len(byKey[a].Argv), cmp.Compare(a, b))
 		})
@@ -291,15 +290,14 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether one of the chosen rules, or the rule next, covers each part of a call.
+// hasRuleForEach reports whether each part of a call has one of the chosen rules or the rule next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
 	})
 }
 
-// alsoAllows describes the further calls that a rule allows. The call for which nod made the rule is
-// not described.
+// alsoAllows describes the calls that a rule allows besides the call for which nod made it.
 func alsoAllows(a schemas.RememberedRule) []string {
 	switch {
 	case a.Prefix:

@@ -19,8 +19,8 @@ func checkCommand(t *testing.T, command, home string) Verdict {
 	return p.Check(Call{ToolName: "Bash", ActionType: schemas.ActionCommand, Input: in, Cwd: "/src/app", Project: "/src/app", Home: home})
 }
 
-// A person sees the object of each reason, the path to which the object leads, and whether the path
-// is in the project or outside.
+// The verdict has the object of each reason, the path to which the object leads, and whether the path is in
+// the project or outside.
 func TestTargetsOfACommand(t *testing.T) {
 	t.Parallel()
 	const dirs, files, net, out = "deletes whole directories", "writes files", "uses the network", schemas.OutsideProject
@@ -55,7 +55,7 @@ func TestTargetsOfACommand(t *testing.T) {
 	assert.LessOrEqual(t, len(checkCommand(t, "rm "+strings.Repeat("a/$(x) b", 300), "").Targets), 24)
 }
 
-// If the project is or contains a home directory, no target is described as in the project.
+// If the project is or contains a home directory, no target counts as in the project.
 func TestTargetsInAProjectThatHoldsAHomeHaveNoPlace(t *testing.T) {
 	t.Parallel()
 	for _, project := range []string{"/", "/home", "/home/ann"} {
@@ -93,7 +93,7 @@ func TestOnlyBuildOutputIsDeletedAtALowerRisk(t *testing.T) {
 	assert.Equal(t, schemas.RiskHigh, checkCommand(t, "rm -rf build", "/src/app").Risk, "the project is the home directory")
 }
 
-// nod names code that a line runs and that no person can read in the line.
+// The verdict names the code that a line runs and that a person cannot read in the line.
 func TestUnseenCodeIsNamed(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

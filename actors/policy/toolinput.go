@@ -14,15 +14,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// inputField is a text in the input of a tool, with the name of the field that holds it.
+// inputField is a text in a tool's input, with the name of the field that has it.
 type inputField struct{ name, text string }
 
-// fieldsOf returns the texts of an input at any depth, in the order of their fields' names. If the input has
-// more than maxInputTexts, the rest is missing, except URLs.
+// fieldsOf returns the texts of an input at any depth. The fields of an object are sorted by name, so the
+// order is always the same. After maxInputTexts texts, fieldsOf returns only texts with a URL.
 func fieldsOf(input []byte) (all []inputField) {
 	var whole any
 	if json.Unmarshal(input, &whole) != nil {
-		return nil // nod asks about such an input in any case
+		return nil // nod asks about an input that is not JSON, so its texts do not matter
 	}
 	collectFields("", whole, &all)
 	return all
@@ -64,8 +64,8 @@ func allTexts(list []any) (texts []string, ok bool) {
 	return texts, true
 }
 
-// wholeCommand returns the command line of a program in one field whose words are in another field of the same
-// object.
+// wholeCommand returns a command line if one field of an object has a program and another field has the
+// program's arguments.
 func wholeCommand(key string, object map[string]any) (line string, ok bool) {
 	program, isText := object[key].(string)
 	if !isText || tools.ContentOf(key) != tools.CommandContent {
@@ -80,8 +80,8 @@ func wholeCommand(key string, object map[string]any) (line string, ok bool) {
 	return "", false
 }
 
-// The limits of the input of a tool that nod judges: the reasons that it adds, because people read only a few, and
-// the bytes of its texts, because the engine checks one call after another.
+// The limits for judging the input of a tool that nod does not know. The number of reasons is limited because
+// people read only a few. The bytes are limited because the engine checks one call after another.
 const (
 	maxJudged    = 6
 	maxCommands  = 8 << 10
@@ -91,10 +91,10 @@ const (
 	maxAddresses = 8 << 10
 )
 
-// inputBudget has the bytes of an input that nod may still judge.
+// inputBudget has the numbers of bytes that nod may still judge, for each kind of text.
 type inputBudget struct{ commands, code, paths, addresses int }
 
-// take takes the bytes of a text from a part of a budget. It returns false if the part is used up.
+// take reduces a budget by the bytes of a text. It returns false if the budget is too small.
 func take(left *int, text string) bool {
 	*left -= len(text)
 	return *left >= 0
@@ -102,8 +102,8 @@ func take(left *int, text string) bool {
 
 const tooLong = "is too long to judge"
 
-// judgeInput raises the risk of a call of a tool that nod does not know by what its input holds. It never lowers
-// a risk, and allows nothing.
+// judgeInput judges the input of a tool that nod does not know, and raises the risk of the call accordingly.
+// It never lowers a risk, and allows nothing.
 func (ev *evaluation) judgeInput() {
 	left := inputBudget{maxCommands, maxCode, maxPaths, maxAddresses}
 	for _, f := range fieldsOf(ev.call.Input) {
@@ -146,7 +146,7 @@ func (ev *evaluation) judgeInput() {
 	}
 }
 
-// judgeAddress judges a text that is a URL. A URL beyond the limit counts as one that sends a secret.
+// judgeAddress judges a text that is a URL. Beyond the limit, each URL counts as one that sends a secret.
 func (ev *evaluation) judgeAddress(text string, left *int) {
 	if !take(left, text[:min(len(text), weburl.MaxSearched)]) {
 		ev.addFaults([]weburl.Fault{weburl.TooMany})
@@ -172,7 +172,7 @@ func (ev *evaluation) addAssessment(a shell.Assessment) {
 	}
 }
 
-// judgePath raises the risk if a text that is probably a path names a secret, or a place outside the project.
+// judgePath raises the risk if a text, probably a path, names a secret or a place outside the project.
 func (ev *evaluation) judgePath(text string) {
 	at := strings.TrimPrefix(text, "file://")
 	if at == "" || strings.Contains(at, "://") || strings.ContainsAny(at, "\n\t") {

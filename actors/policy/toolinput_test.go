@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What the input of an unknown tool shows raises the call's risk. nod asks as before.
+// If the input of an unknown tool shows a harm, the call's risk is higher. The verdict remains Ask.
 func TestRiskOfToolInputs(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)
@@ -58,7 +58,7 @@ func TestRiskOfToolInputs(t *testing.T) {
 	assert.Contains(t, v.Targets, schemas.Target{Does: "deletes every row: DELETE without WHERE", Name: "shop.orders"})
 }
 
-// A plan says what it plans, also in its last steps, and what it leaves out does not count.
+// The reasons for a plan name what the plan announces, also in its last steps, and not what it says to avoid.
 func TestRiskOfPlans(t *testing.T) {
 	t.Parallel()
 	p := preset(t, policy.PresetReaders)

@@ -11,17 +11,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ErrOtherTool means that permissions do not apply to this tool, and only rules decide about it.
+// ErrOtherTool means that permissions do not apply to this tool, so only rules decide about its calls.
 var ErrOtherTool = errors.New("permissions are not about this tool")
 
-// webTools are tools that need the network and that are missing in package tools.
+// webTools are web tools that package tools does not have.
 var webTools = []string{
 	"web_search", "anthropic_search", "openai_search", "gemini_search", "perplexity_search", "exa_search",
 	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
 }
 
-// DefaultNeeds returns the access that each tool needs, by the tool's name. The map has the tools to which
-// permissions apply. They read, search or write files, or use the web. The caller may add tools to the map.
+// DefaultNeeds returns the kind of access that each tool needs, by the tool's name. It has only tools to
+// which permissions apply: those that read, search or write files or use the web. The caller may add tools.
 func DefaultNeeds() map[string]Access {
 	needs := make(map[string]Access)
 	for name, t := range tools.All() {
@@ -40,10 +40,10 @@ func DefaultNeeds() map[string]Access {
 	return needs
 }
 
-// ToolNeeds returns the permissions that a tool's call needs, at least one. It does not resolve
-// symbolic links in their paths. needs has the access by the tool's name. details is the call's
-// input, to which the host has added cwd. The error is ErrOtherTool if needs does not have the
-// tool. After any other error the needs are unknown, and a person must be asked.
+// ToolNeeds returns the permissions that a tool's call needs, at least one. It does not resolve the symbolic
+// links in their paths. The map needs has the kind of access by the tool's name. details is the call's input,
+// to which the host has added cwd. If the map does not have the tool, the error is ErrOtherTool. After any
+// other error the needs are unknown, and a person must be asked.
 func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
 	access, ok := needs[name]
 	if !ok {
@@ -60,7 +60,7 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 		return []Permission{{Access: AccessNetwork}}, nil
 	}
 	t := tools.Named(name)
-	if t.Kind == tools.Unknown { // the caller has listed a tool that nod does not know
+	if t.Kind == tools.Unknown { // only the caller's map has this tool
 		if t.Kind = tools.File; access == AccessWrite {
 			t.Kind = tools.Edit
 		}
@@ -79,11 +79,13 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 	return perms, nil
 }
 
-// Covered returns remembered rules for Policy.With. The rules allow this tool on the files of perms. perms
-// must come from ToolNeeds, and the permission set must include it. Deny and ask rules outrank these rules.
+// Covered returns remembered rules that allow a tool on the files of the permissions perms, for Policy.With.
+// The permissions must come from ToolNeeds, and the permission set must include them. Deny and ask rules
+// outrank the rules.
 //
-// Some files, such as .git or agents' settings, decide which programs run. For such a file, Covered
-// returns nil unless the permission set names the file itself or its hidden directory.
+// Some files, such as .git or agents' settings, decide which programs run. Covered has a rule for such a file
+// only if the permission set names the file itself or its hidden directory. If a file has no rule, a writing
+// tool gets no rules at all.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []schemas.RememberedRule {
 	writes := tools.Named(name).Kind == tools.Edit
 	var rules []schemas.RememberedRule

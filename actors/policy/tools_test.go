@@ -14,7 +14,7 @@ import (
 
 var base = policy.Call{Cwd: project, Project: project, Home: home}
 
-// here makes the directory of a call its project.
+// here sets the project of a call to the call's directory.
 func here(c *policy.Call) { c.Project = c.Cwd }
 
 func TestCheckStream(t *testing.T) {
@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, preset(t, "").Explain(file(t, "Read", ".env")).String(), "names a secret")
 }
 
-// hard is the beginning of every git command in a hardened line.
+// hard is the beginning that nod gives every git command when it hardens a line.
 const hard = "git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null -c log.diffMerges=separate --no-optional-locks --no-pager"
 
 func TestHarden(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// trackedSecrets makes a repository that tracks deploy/server.key, and that tracked .npmrc in an
-// earlier commit. The commits contain the value of both files.
+// trackedSecrets makes a repository with two files with secrets: deploy/server.key, which it tracks now, and
+// .npmrc, which it tracked in an earlier commit.
 func trackedSecrets(t *testing.T) (dir, homeDir string, git func(args ...string) string) {
 	t.Helper()
 	dir, homeDir = scratch(t)
@@ -41,7 +41,7 @@ func trackedSecrets(t *testing.T) (dir, homeDir string, git func(args ...string)
 	return dir, homeDir, git
 }
 
-// lookAt returns a call at the top of dir, with the facts that the engine reads from the disk.
+// lookAt returns a call in the directory dir, with the facts about the disk that the engine would read.
 func lookAt(t *testing.T, p *policy.Policy, repos *policy.Repositories, dir, homeDir, line string, changeable bool) policy.Call {
 	t.Helper()
 	c := bash(t, line)
@@ -50,8 +50,8 @@ func lookAt(t *testing.T, p *policy.Policy, repos *policy.Repositories, dir, hom
 	return c
 }
 
-// No git command that nod allows prints a secret that the repository tracks, now or in any commit.
-// If nod may change such a command, git excludes the secret. Otherwise nod asks.
+// nod lets no git command print a secret that the repository tracks, now or in any commit. If nod may change
+// the command, it makes git leave out the secret. Otherwise nod asks.
 func TestGitPrintsNoTrackedSecret(t *testing.T) {
 	dir, homeDir, git := trackedSecrets(t)
 	blob := strings.TrimSpace(git("rev-parse", "HEAD:deploy/server.key"))
@@ -61,7 +61,7 @@ func TestGitPrintsNoTrackedSecret(t *testing.T) {
 	run := func(line string) string {
 		cmd := exec.Command("bash", "-c", line)
 		cmd.Dir, cmd.Env = dir, environ(homeDir)
-		out, _ := cmd.CombinedOutput() // some of the lines fail
+		out, _ := cmd.CombinedOutput() // a line may fail, because only its output matters
 		return string(out)
 	}
 	p, repos := preset(t, policy.PresetReaders), &policy.Repositories{}
@@ -137,15 +137,15 @@ rtk git log -p`, "\n")
 	}
 }
 
-// nod does not ask about a git command that prints no tracked secret, or about any git command in a
-// repository without one.
+// nod does not ask about a git command that prints no tracked secret. If the repository tracks no secret, nod
+// does not ask about any reading git command.
 func TestGitCommandsWithoutTrackedSecretsDoNotAsk(t *testing.T) {
 	dir, homeDir, git := trackedSecrets(t)
 	p, repos := preset(t, policy.PresetReaders), &policy.Repositories{}
 	settled := func(line string) policy.Verdict {
 		return p.Check(lookAt(t, p, repos, dir, homeDir, line, false))
 	}
-	// git notes a file's time only if the index is newer than the file
+	// git trusts a file's time only if the file is older than the index
 	require.Eventually(t, func() bool {
 		_ = os.Chtimes(filepath.Join(dir, "deploy/server.key"), time.Time{}, time.Now().Add(-time.Hour))
 		git("update-index", "--refresh")

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// trap is one way in which a command line can hide its effects. The lines in ask hide an effect in this
-// way, and nod must not allow them. The lines in allow are similar but harmless, and nod must allow them.
+// trap is a way in which a command line can hide what it does. The lines in ask hide an effect in this way,
+// and nod must not allow them. The lines in allow look similar but are harmless, and nod must allow them.
 type trap struct {
 	name       string
 	ask, allow []string
@@ -23,8 +23,8 @@ func traps() []trap {
 		{"$'' hides anything", []string{`cat $'\x2eenv'`, `echo $'a'`, `ls $"x"`}, []string{`cat 'x$'`, `grep "a$" f.txt`}},
 		{"braces expand", []string{`cat .{env,x}`, `git diff {--output=x,HEAD}`, `echo a{1..3}`}, []string{`echo '{a,b}'`, `git show HEAD@{1}`, `git log @{u}..HEAD`}},
 		{"a pattern becomes a flag", []string{`git diff *`, `sort *.md`, `rg x *.go`, `git log --out*`, `grep x *.go`, `grep '' ?r src`, `egrep x [-]r`, `wc *rc`, `wc -l *.go`, `strings -- *.log`, `strings -- ?x`}, []string{`cat *.md`, `git diff -- *.go`, `sort ./*.md`, `grep x ./*.go`, `grep x -- *.go`, `wc -l ./*.go`, `strings ./*.log`, `ls *.go`}},
-		// The shell replaces the pattern by the name of a matching file. The name may be any text,
-		// and becomes the script.
+		// The shell replaces a pattern by the name of a matching file. This name may be any text, and the
+		// command would use it as the script.
 		{"a pattern becomes a script, a format or a wider pattern", []string{`sed --expression='s|'a*'|b|' README.md`, `sed --expression=p* README.md`, `printf a*d 'x[$(touch pwned)]'`, `printf -- *d 'x[$(touch pwned)]'`, `printf a?s x`, `git log --format=%*H`, `git log --pretty=%[G]x`, `git for-each-ref --sort=-*`, `git branch --format=%*`,
 			`rg --glob=*.go x`, `grep -rn --include=?? '' .`, `grep -rn --include=[*] '' .`, `grep -rn --include=a[b]* '' .`, `grep -rn --include='[b]'*.go '' .`, `grep -rn --include=*x*.go '' .`, `grep -rn --inc*=a.go x .`, `stat --printf=*x a`, `head --lines=* a`},
 			[]string{`grep -rn --include=*.go x .`, `grep -rn --include=*_test.go --exclude-dir=[a-c]?* x .`, `grep -rn --include=a.go --exclude=* x .`, `printf 'a*d' x`, `printf '%s\n' READ*.md`, `sed -n 1p READ*.md`}},
@@ -71,7 +71,7 @@ func TestLinesWithATrapAsk(t *testing.T) {
 	}
 }
 
-// nod asks if it is not certain which command runs. For example, another JSON reader may find
+// If it is not certain which command an input runs, nod asks. For example, another JSON reader may find
 // another command in the input.
 func TestInputs(t *testing.T) {
 	p := preset(t, policy.PresetReaders)

@@ -14,16 +14,16 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// nod checks at most maxInputTexts words with maxInputBytes in the input of an unknown tool, because each byte
-// takes about 0.3 µs. It asks about an input with more.
+// The limits for the input of a tool that nod does not know: the number of texts and words, and the number of
+// bytes. nod asks about an input with more, because checking takes about 0.3 µs per byte.
 const (
 	maxInputTexts = 2000
 	maxInputBytes = 32 << 10
 )
 
-// namesOnlyProject reports whether the input of a tool that nod does not know names no secret, no
-// protected file, no path outside the project, no address and no act. Any text in the input may be such a
-// name, so text that only looks like one counts too.
+// namesOnlyProject reports whether the input of a tool that nod does not know names no secret, no protected
+// file, no path outside the project, no address and no act. A text that only looks like such a name counts as
+// one.
 func (ev *evaluation) namesOnlyProject() bool {
 	in := inputTexts{}
 	return in.read(ev.call.Input) && !slices.ContainsFunc(in.whole, acts) && !slices.ContainsFunc(in.words, ev.namesOutside)
@@ -37,15 +37,15 @@ func (ev *evaluation) namesNoSecret() bool {
 	})
 }
 
-// inputTexts has the keys and the strings of an input at any depth, and those of JSON within its strings. If a
-// text has URL encoding, inputTexts also has the text without the encoding.
+// inputTexts has the keys and the strings of an input at any depth, also those of JSON inside a string. If a
+// text has URL encoding, inputTexts also has the decoded text.
 type inputTexts struct {
 	whole []string
-	words []string // the texts and their words
-	bytes int      // of the texts
+	words []string // the texts, each followed by its words
+	bytes int      // the total length of the texts
 }
 
-// read adds the texts of an input. It returns false if the input is not JSON, or has too many words.
+// read adds the texts of an input. It returns false if the input is not JSON, or is larger than the limits.
 func (t *inputTexts) read(input []byte) bool {
 	in := json.NewDecoder(bytes.NewReader(input))
 	in.UseNumber()
@@ -80,12 +80,12 @@ func (t *inputTexts) add(text string) bool {
 	return plain == text || t.add(plain)
 }
 
-// wordsIn returns the pieces of a text that may be names.
+// wordsIn splits a text into the words that may be names.
 func wordsIn(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`<>()[]{},;|&=", r) })
 }
 
-// unescaped returns a text without its URL encoding. It leaves faulty codes as they are.
+// unescaped returns a text with its URL encoding decoded. Faulty codes stay as they are.
 func unescaped(text string) string {
 	var b strings.Builder
 	for {
@@ -104,7 +104,7 @@ func unescaped(text string) string {
 	}
 }
 
-// namesOutside reports whether a word may name something that an answer for the project does not cover.
+// namesOutside reports whether a word may name something to which an answer for the project does not apply.
 func (ev *evaluation) namesOutside(text string) bool {
 	if strings.Contains(text, "://") || address.MatchString(text) || innerHost(text) {
 		return true
@@ -117,11 +117,11 @@ func (ev *evaluation) namesOutside(text string) bool {
 	})
 }
 
-// computed matches a path that begins in the home of another user, or that has a variable before a slash.
+// computed matches a path that begins in another user's home directory, or that has a variable before a slash.
 var computed = lazyregexp.New(`^~[^/]+|[$%].*/`)
 
-// acts reports whether a text tells a tool to do something: a statement of a database, a command in a
-// shell's brackets, or a single word for an act, such as the name or the value of a field.
+// acts reports whether a text may tell a tool to do something. Such a text contains a database statement or a
+// command in the shell's brackets, or is a single word for an act, as the name or the value of a field.
 func acts(text string) bool {
 	return actingText.MatchString(text) || len(text) < 40 && !strings.ContainsAny(text, " /.") && tools.Acts(text)
 }
@@ -129,13 +129,13 @@ func acts(text string) bool {
 var actingText = lazyregexp.New(`(?is)\b(?:drop|truncate|alter|create|grant|revoke|attach|pragma|vacuum|call|exec(?:ute)?)\s+\w+|\b(?:delete|copy|load)\b.*\b(?:from|to|data)\b|\b(?:insert|replace|merge|into)\s+(?:into|outfile|dumpfile)\b|` +
 	`\bupdate\b.*\bset\b|\b(?:pg_|lo_|xp_|sp_|dblink|load_file|load_extension|readfile|writefile)\w*\s*\(|\$\(|` + "`" + `|\brm\s+-`)
 
-// address matches the address of a host with a path, a mail address, and a text with a scheme. A text with a
-// line number, such as a.go:12, is no address.
+// address matches a text that is a host with a path, a mail address, or a URL of a scheme such as file. It
+// does not match a file with a line number, such as a.go:12.
 var address = lazyregexp.New(`(?i)^(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#]|^[\w.+-]+@[\w-]+(?:\.[\w-]+)+|^(?:file|data|javascript|mailto|view-source|jar|blob|about|chrome|vscode|ssh|tel|urn):`)
 
 // innerHost reports whether a text without a scheme may be the address of a host that is not public.
 func innerHost(text string) bool {
-	host, _, _ := strings.Cut(text, "/") // a text with spaces is no host; nod also checks each of its words
+	host, _, _ := strings.Cut(text, "/") // a text with spaces is no host, but nod also checks each word of the text
 	host = strings.TrimRight(host, ".:!?")
 	return !strings.ContainsAny(host, " \t\r\n") && (strings.EqualFold(host, "localhost") || strings.Contains(host, ".") || port.MatchString(host)) && weburl.Private("http://"+host) != ""
 }

@@ -17,7 +17,7 @@ func mcpCall(tool, input string) policy.Call {
 	return policy.Call{ToolName: tool, Input: json.RawMessage(input), Cwd: "/srv/app", Project: "/srv/app", Home: "/home/ann"}
 }
 
-// One answer covers the later calls of an MCP server's tool, if their inputs stay in the project.
+// One lasting answer covers all later calls of the same MCP tool whose inputs name nothing outside the project.
 func TestAnAnswerForAnMCPToolCoversTheTool(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	reaches := p.Remember(mcpCall("mcp__draw__batch_get", `{"filePath":"designs/a.pen"}`))
@@ -49,7 +49,7 @@ func TestAnAnswerForAnMCPToolCoversTheTool(t *testing.T) {
 	}
 }
 
-// No lasting answer is offered for a tool that may run anything, and none for the call that names a secret.
+// nod offers no lasting answer for a tool that may do anything, or for a call whose input names a secret.
 func TestNoAnswerLastsForAToolThatNodCannotBound(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	for _, tool := range []string{"exec", "sql", "Task", "PowerShell", "browser_navigate", "_fetch_pr", "mcp__a", "mcp____b", "mcp__a__", "mcp__a__b\u202e", "mcp__a__run", "mcp__a__runCommand",
@@ -65,8 +65,8 @@ func TestNoAnswerLastsForAToolThatNodCannotBound(t *testing.T) {
 	assert.Empty(t, p.Remember(nowhere))
 }
 
-// A link in the project that leads out of it counts as its target, also if only the answers of a session,
-// which the looking policy does not have, could allow the call.
+// If a link in the project leads outside, nod treats the link like its target. nod follows the links in an
+// input even if its policy would ask anyway, because an answer outside this policy could allow the call.
 func TestAnAnswerForAnMCPToolFollowsLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// Tops returns the work trees that git itself lists. nod allows git to read only in these work
-// trees, and asks about a directory that only looks like a work tree.
+// nod lets git read without a question only in the work trees that git itself lists, which are those that
+// Tops returns. nod asks about a directory that only looks like a work tree.
 func TestGitReadsAreAllowedInTheWorkTreesThatGitLists(t *testing.T) {
 	dir, homeDir := scratch(t)
 	run := func(in string, args ...string) string {
@@ -68,8 +68,8 @@ func TestGitReadsAreAllowedInTheWorkTreesThatGitLists(t *testing.T) {
 		assert.Equal(t, policy.Ask, at(dir, "git -C "+other+" status"), other)
 	}
 
-	// Without a repository, Tops returns no directory. nod then asks about git, because git could
-	// find a directory that only looks like a repository.
+	// In a project without a repository, Tops returns an empty list, and nod asks about git. Git could
+	// otherwise use a directory that only looks like a repository.
 	plain := t.TempDir()
 	assert.Equal(t, []string{}, disk.Tops(plain))
 	c := bash(t, "git status")
