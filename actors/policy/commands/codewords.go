@@ -50,7 +50,7 @@ func wordsByName(names map[Harm]string) map[string]Harm {
 	return out
 }
 
-// orderOfHarms is the order in which the harms of code are told.
+// orderOfHarms is the order in which people are told the harms of code.
 var orderOfHarms = []Harm{codeDeletes, codeStarts, codeBuilds, codeConnects, codeWrites, dropsMongo, deletesMongo, changesMongo, tooMuchCode}
 
 // CodeFindings returns the harms that nod finds in code by its words. For shell code it returns nil.
@@ -87,7 +87,8 @@ func CodeFindings(lang Language, text string) (all []Finding) {
 	return all
 }
 
-// eachName calls do with the place of each name in code, with the dots, colons and dashes within it.
+// eachName calls the function do with the place of each name in code. A name includes the dots, colons and
+// dashes within it.
 func eachName(text string, do func(from, to int)) {
 	for i := 0; i < len(text); i++ {
 		if !isNameByte(text[i]) {
@@ -115,7 +116,8 @@ func harmOfName(words map[string]Harm, text string, from, to int) (h Harm, ok bo
 	return Harm{}, false
 }
 
-// harmOfUsedName returns the harm of a name whose use decides what it does.
+// harmOfUsedName returns the harm of a name that does harm only in certain uses, such as open in order to
+// write.
 func harmOfUsedName(text string, from, to int) (h Harm, ok bool) {
 	switch text[from:to] {
 	case "eval", "exec", "compile", "Function": // not as part of a longer name, such as re.compile

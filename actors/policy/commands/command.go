@@ -84,9 +84,10 @@ type Secrets interface {
 	// SearchesPrivate reports whether a search of these paths includes a home directory or a
 	// directory with known secrets. If paths is empty, the search is of the current directory.
 	SearchesPrivate(paths []word.Word) bool
-	// SearchesExposed returns a file with secrets that a search of these paths would show, or "". If
-	// paths is empty, the search is of the current directory. Files for which skips returns true do not
-	// count. If unsearched is true, found is a directory with too many names for nod to know its files.
+	// SearchesExposed returns a file with secrets that a search of these paths would show, or "". If paths
+	// is empty, the search is of the current directory. Files for which the function skips returns true do
+	// not count. If the result unsearched is true, the result found is a directory with too many names for
+	// nod to know its files.
 	SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool)
 }
 

@@ -84,7 +84,7 @@ func TestRulesForGitCoverListedFlags(t *testing.T) {
 	assert.True(t, GitBounded([]string{"log", "--output=x"}, func(w string) bool { return w == "--output=x" }), "the rule contains the flag")
 }
 
-// If git has a subcommand without a list, only a rule with all words of a command covers the command.
+// A git command whose subcommand has no list is covered only by a rule with all words of the command.
 func TestRulesForGitKnowTheirSubcommands(t *testing.T) {
 	missing(t, "git")
 	out, err := exec.Command("git", "--list-cmds=main,others").Output()

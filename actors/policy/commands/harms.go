@@ -124,7 +124,7 @@ func harms(argv []string) []Harm {
 	case h == Harm{}, gitRead && h == changesRepository: // the command does no known harm, or is a git command that only reads
 	case h == deletes:
 		out = append(out, deletion(argv[1:]))
-	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // runsInlineCode is added below, because it says more
+	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // the harm runsInlineCode is added below instead, because its reason says more
 	case h == runsInlineCode && (known.Interprets || name == "." || name == "source"):
 		out = append(out, interpretation(name, argv[1:]))
 	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData), h == usesNetwork && deletesByRequest(name, argv[1:]):

@@ -12,7 +12,7 @@ func Reaches(harms []Harm) bool {
 	})
 }
 
-// OnlyTransfers reports whether the harm is that data goes to or comes from another machine.
+// OnlyTransfers reports whether the harm is only that data goes to or comes from another machine.
 func (h Harm) OnlyTransfers() bool { return h == usesNetwork || h == copiesRemotely }
 
 // PrintsSecrets reports whether a program prints secrets, such as env.
@@ -122,8 +122,8 @@ func Destinations(argv []string) []string {
 	return places
 }
 
-// InUse reports whether the name of a place is a text of nod, such as "the context in use", for a place that
-// a program's settings choose.
+// InUse reports whether the name of a place is a text such as "the context in use", by which nod names a
+// place that a program's settings choose.
 func InUse(place string) bool {
 	for _, s := range systems {
 		if s.inUse == place {

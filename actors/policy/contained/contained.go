@@ -44,7 +44,7 @@ type Judge struct {
 	checks    map[string]func(*command)
 }
 
-// New returns a Judge for which a file is a secret if its name is in names.
+// New returns a Judge that takes a file for a secret if the argument names has its name.
 func New(names *secrets.Names) *Judge {
 	return &Judge{names: names, protected: secrets.CompileProtected(), checks: newChecks()}
 }
@@ -310,8 +310,7 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	}
 }
 
-// other checks a command for which the map checks has no entry. The kernel limits the effects of the
-// command.
+// other checks a command that is not in the map named checks. The kernel limits the effects of the command.
 func (c *command) other() {
 	switch {
 	case pureReaders[c.name]:

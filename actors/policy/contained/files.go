@@ -140,7 +140,8 @@ func (c *command) links() {
 	}
 }
 
-// creates checks commands that create or change the files in their operands, and lose no content.
+// creates checks commands that create or change the files in their operands without a loss of
+// content.
 func (c *command) creates() {
 	_, operands := split(c.args, "-m", "-r", "-d", "-t", "--mode", "--reference", "--date")
 	for _, t := range operands {

@@ -30,7 +30,8 @@ func (c *command) again(words []shell.Term) {
 	c.step(c.script, shell.Step{Words: words, Dirs: c.Dirs, Piped: c.Piped, Redirects: c.inputOnly()})
 }
 
-// inputOnly returns only the redirections of the input, because step checks those of the output.
+// inputOnly returns only the redirections of the input, because the function step checks those of
+// the output.
 func (c *command) inputOnly() []shell.Redirect {
 	return slices.DeleteFunc(slices.Clone(c.Redirects), func(r shell.Redirect) bool { return r.Kind == shell.Truncates || r.Kind == shell.Appends })
 }
@@ -81,7 +82,8 @@ func (c *command) wraps() {
 // unknownWord stands for a word that a command gets from another program, such as xargs.
 var unknownWord = shell.Term{}
 
-// filled returns words, but replaces each word that contains the text mark by an unknown word.
+// filled returns a copy of a command's words. An unknown word replaces each word that contains the
+// placeholder in the argument mark.
 func filled(words []shell.Term, mark string) []shell.Term {
 	out := slices.Clone(words)
 	for i := range out {

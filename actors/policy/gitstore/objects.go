@@ -72,7 +72,8 @@ type place struct {
 }
 
 // alternates returns the object directories from which git reads for a repository. These are dir and
-// the directories that its file info/alternates names. depth limits the nesting of such files.
+// the directories that its file info/alternates names. The argument depth limits the nesting of such
+// files.
 func alternates(dir string, depth int) []string {
 	dirs := []string{dir}
 	text, err := readBounded(dir+"/info/alternates", 64<<10)
@@ -126,8 +127,8 @@ func (o *objects) read(id ID) (object, error) {
 	return object{}, errMissing
 }
 
-// loose reads an object that is not in a pack, from the file name. If whole is false, it returns the
-// content of a commit, and only the kind of any other object.
+// loose reads an object that is not in a pack, from the file name. If the argument whole is false, it
+// returns the kind of every object, but the content only of a commit.
 func (o *objects) loose(name string, whole bool) (object, error) {
 	f, err := os.Open(name)
 	if err != nil {

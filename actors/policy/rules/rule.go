@@ -288,9 +288,9 @@ func (r *Rule) segments(segs []string, allow bool) bool {
 	return false
 }
 
-// segmentsMatch reports whether the path segments segs match pattern, segment by segment. **
-// matches any number of segments. strict is false for deny and ask rules; wildcards in segs then
-// match too, and upper and lower case are equal.
+// segmentsMatch reports whether a path's segments match a pattern, segment by segment. In the pattern, **
+// matches any number of segments. The parameter strict is false for deny and ask rules. Then wildcards in
+// the path match too, and case does not matter.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {
 	case len(pattern) > 0 && pattern[0] == "**":

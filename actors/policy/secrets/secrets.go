@@ -220,8 +220,8 @@ func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
 	return n.secrets.MayLeadFrom(loc.Dirs) || slices.ContainsFunc(loc.Dirs, func(d string) bool { return !loc.InTree(d) })
 }
 
-// MayBe reports whether the text t may mean a secret, one of nod's own files, or a hidden file
-// outside the project. If dots is true, wildcards in t also match hidden names.
+// MayBe reports whether the text t may mean a secret, one of nod's own files, or a hidden file outside the
+// project. If the argument dots is true, wildcards in t also match hidden names.
 //
 // A backslash in t has two meanings, and MayBe tries both. On Windows it is a separator. Elsewhere
 // it makes the next character of a pattern literal.

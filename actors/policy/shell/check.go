@@ -76,8 +76,9 @@ func isRelative(w word.Word) bool {
 // and the word may then name any file.
 const unknownNumber = "$? may stand for any number"
 
-// takesNumbers reports whether an unknown number may be part of the words, because the command only
-// prints its words, compares them as strings, or shows the item with that number.
+// takesNumbers reports whether an unknown number may be part of the words, because the command only prints
+// its words, compares them as strings, or is a gh command that shows the pull request, issue or run with
+// that number.
 func takesNumbers(words []word.Word) bool {
 	switch words[0].Text {
 	case "echo", "printf", ":":

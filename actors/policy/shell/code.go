@@ -120,7 +120,8 @@ func hereText(s *syntax.Stmt, src string) string {
 	return strings.Join(all, "\n")
 }
 
-// printed returns the text that the commands in a node print, as far as the line holds it.
+// printed returns the texts that the commands in a node print and that the line contains, such as the words
+// of echo.
 func printed(n syntax.Node, src string) string {
 	var all []string
 	syntax.Walk(n, func(n syntax.Node) bool {

@@ -47,8 +47,8 @@ func numberPrinter(w *syntax.Word, src string) *syntax.Stmt {
 	return st
 }
 
-// printsNumber reports whether the words are a list or a view of gh, only with flags that take the next word as
-// their value, and with exactly one filter.
+// printsNumber reports whether the words are a list or view command of gh with exactly one filter. The
+// command may have only flags that take the next word as their value.
 func printsNumber(words []string) bool {
 	if words[0] != "gh" || !slices.Contains([]string{"run", "pr", "issue"}, words[1]) || words[2] != "list" && words[2] != "view" {
 		return false

@@ -16,8 +16,9 @@ import (
 // plainWord matches a word that people cannot mistake for nod's own text.
 var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
 
-// secretReason returns the reason that the line names, or may name, a secret or settings, with the word
-// that does; or "". It leaves out the words of secrets that the line sends.
+// secretReason returns a reason if the line names, or may name, a secret or settings, and otherwise "". The
+// reason has the word that does so. The words in the slice sent, which name secrets that the line sends, do
+// not count.
 func (f *Facts) secretReason(line *Line, sent []string) string {
 	certain, maybe := f.secretInCode(sent), ""
 	scripts := f.onlyScripts()
@@ -44,7 +45,7 @@ func (f *Facts) secretReason(line *Line, sent []string) string {
 	return why
 }
 
-// onlyScripts returns the words of the line that are search patterns or scripts, and not also other words.
+// onlyScripts returns the words that the line contains only as search patterns or scripts.
 func (f *Facts) onlyScripts() map[string]bool {
 	scripts, others := map[string]bool{}, map[string]bool{}
 	for _, argv := range f.Commands {

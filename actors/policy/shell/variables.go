@@ -14,7 +14,7 @@ type variables struct {
 	values map[string][]string // the texts that a variable may hold
 	from   map[string][]string // the words of the commands whose output a variable may hold
 	refs   map[string]bool     // the variables that may stand for others, by declare -n
-	sure   map[string]uint     // the variables that hold their one text from this offset of the line on
+	sure   map[string]uint     // by variable that certainly has only one text: the offset in the line after which it holds the text
 }
 
 // maxValues bounds the texts of a variable, and those of a word with variables.
@@ -46,7 +46,7 @@ func (v *variables) learn(file *syntax.File, in *flows) {
 	v.learnSure(file)
 }
 
-// declare notes the variables that a declaration makes names for others.
+// declare notes the variables that declare -n makes names for other variables.
 func (v *variables) declare(d *syntax.DeclClause) {
 	names := false
 	for _, a := range d.Args {

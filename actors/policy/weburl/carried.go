@@ -75,7 +75,7 @@ func decoded(text string) string {
 }
 
 // IsSecret reports whether a text has a secret that the log would not store, such as a token or an address
-// with a password. The text may be encoded once more.
+// with a password. IsSecret also searches what the text encodes, as in base64.
 func IsSecret(text string) bool {
 	for _, t := range spellings(text) {
 		if _, n := (redact.Redactor{}).Text(t); n > 0 {
