@@ -132,8 +132,8 @@ var (
 	quotedList = lazyregexp.New(`[\[(]\s*(?:"[^"\n]*"|'[^'\n]*')(?:\s*,\s*\[?\s*(?:"[^"\n]*"|'[^'\n]*'))+`)
 )
 
-// LinesIn returns the quoted texts in a program's code that may be command lines. It returns nothing if the
-// code starts no programs.
+// LinesIn returns the quoted texts in a program's code that may be harmful command lines. It returns nothing
+// if the code starts no programs.
 func LinesIn(code string) (lines []string) {
 	code = code[:min(len(code), maxLines)]
 	if !startsPrograms(code) {
@@ -163,7 +163,7 @@ const (
 	maxLines = 8 << 10
 )
 
-// mayHarm reports whether words begin with the name of a command that may do harm.
+// mayHarm reports whether a command line's words begin with the name of a command that may do harm.
 func mayHarm(words []string) bool {
 	return len(words) > 0 && words[0] != "" && slices.ContainsFunc(Harms(words), func(h Harm) bool { return h.Risk != schemas.RiskLow })
 }

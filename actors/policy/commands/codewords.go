@@ -33,7 +33,7 @@ var codeWords = wordsByName(map[Harm]string{
 	codeWrites:   "write_text( write_bytes( writeFile writeFileSync writeTextFile appendFile appendFileSync createWriteStream shutil.move shutil.copy shutil.copy2 shutil.copyfile shutil.copytree os.rename os.replace File.write file_put_contents IO.write rename( renameSync copyFile copyFileSync Bun.write Set-Content Out-File",
 })
 
-// mongoWords are the names of MongoDB's shell.
+// mongoWords are names of functions in MongoDB's shell, by what they do.
 var mongoWords = wordsByName(map[Harm]string{
 	dropsMongo:   "drop( dropDatabase dropCollection",
 	deletesMongo: "deleteMany deleteOne remove( findOneAndDelete bulkWrite",
@@ -102,7 +102,6 @@ func eachName(text string, do func(from, to int)) {
 	}
 }
 
-// harmOfName returns the harm of a name in code.
 func harmOfName(words map[string]Harm, text string, from, to int) (h Harm, ok bool) {
 	name := text[from:to]
 	for _, part := range []string{name, lastParts(name, 2), lastParts(name, 1), firstPart(name)} {
@@ -130,7 +129,8 @@ func harmOfUsedName(text string, from, to int) (h Harm, ok bool) {
 	return Harm{}, false
 }
 
-// isCalled reports whether the name that ends at this place is called. Ruby, Perl and PowerShell need no brackets.
+// isCalled reports whether the code calls the name that ends at this index. Ruby, Perl and PowerShell call a
+// function even without brackets.
 func isCalled(text string, to int) bool {
 	after := strings.TrimLeft(text[to:min(len(text), to+8)], " \t")
 	return after != "" && (after[0] == '(' || after[0] == '$' || isQuote(after[0]))

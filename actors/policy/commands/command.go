@@ -43,7 +43,7 @@ type Command struct {
 	raw       bool   // every word counts as an operand, because no flag of the command matters
 	anyFlag   bool   // no flag does harm, so a pattern is harmless even if it expands to a file name that looks like a flag
 	apart     bool   // a flag's value is always the next word; the letters after a flag's letter are further flags
-	getopt    bool   // on some systems, every word after the first operand is an operand
+	getopt    bool   // on some systems, the command takes every word after the first operand for an operand
 	ordered   bool   // a flag after an operand makes nod ask
 	Loose     bool   // the first operand is a script or a search pattern; only later operands are paths
 	Lists     bool   // the command prints only names, so a pattern reads only the directory before its first wildcard

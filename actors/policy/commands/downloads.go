@@ -123,7 +123,7 @@ func installsFrom(name string, args []string) string {
 			if _, value, with := strings.Cut(a, "="); with && strings.HasPrefix(a, "-") {
 				a = value
 			}
-			if _, at, with := strings.Cut(a, "@ "); with { // name @ https://…, as pip takes it
+			if _, at, with := strings.Cut(a, "@ "); with { // pip accepts name @ https://…
 				a = strings.TrimSpace(at)
 			}
 			if place := placeOfPackage(a, in.shorthand); place != "" {

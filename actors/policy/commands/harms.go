@@ -226,7 +226,6 @@ func harmOfContainers(name string, args []string) Harm {
 // mightyCapability matches a capability with which a container may change the machine.
 var mightyCapability = lazyregexp.New(`(?i)^(cap_)?(all|sys_admin|sys_ptrace|sys_module|sys_rawio|dac_read_search|bpf)$`)
 
-// mountSources returns the sources of the flags --mount.
 func mountSources(args []string) (all []string) {
 	for _, mount := range flagValues(args, "mount") {
 		for part := range strings.SplitSeq(mount, ",") {

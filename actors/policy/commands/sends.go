@@ -61,7 +61,7 @@ func SentWords(argv []string) (all []string) {
 		return append(files, args...)
 	case "kubectl":
 		if at := slices.Index(args, "--"); at >= 0 {
-			args = args[:at] // the rest names files on the other machine
+			args = args[:at] // the words after -- name files on the other machine
 		}
 	}
 	for i, a := range args {

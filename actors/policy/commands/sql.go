@@ -106,7 +106,7 @@ func lineEnd(text string) int {
 }
 
 // quotedEnd returns the length of the quoted text at the beginning of a text. A doubled quote does not end
-// the quoted text. If escapes is true, a quote after a backslash does not end it either.
+// the quoted text. If the argument escapes is true, a quote after a backslash does not end it either.
 func quotedEnd(text string, escapes bool) int {
 	for i := 1; i < len(text); i++ {
 		switch {

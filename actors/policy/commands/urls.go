@@ -58,7 +58,7 @@ const (
 	maxURLBytes = 8 << 10
 )
 
-// bareURL matches the address of a web server without its scheme. It needs more than the name of a host.
+// bareURL matches the address of a web server without its scheme. The name of a host alone does not match.
 var bareURL = lazyregexp.New(`^(?:[^-\s/@{}"'=][^\s/@{}"']*@[\w.-]+|[\w-]+(?:\.[\w-]+)+(?::\d+)?[/?])`)
 
 // gitConnects reports whether a git command connects to another repository or stores the address of one.

@@ -295,8 +295,8 @@ func (c *command) runsCode(t shell.Term) {
 	}
 }
 
-// importsFiles checks the files that code imports by their paths, because a line may have put code into such
-// a file.
+// importsFiles checks the files that a program's code imports by their paths, because a line may have put
+// code into such a file.
 func (c *command) importsFiles(code string) {
 	for _, m := range imports.FindAllStringSubmatch(code, -1) {
 		text := m[1] + m[2]

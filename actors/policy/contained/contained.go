@@ -109,7 +109,7 @@ func (j *judge) need(words []shell.Term, tag string) {
 	}
 }
 
-// shown returns the first words of a command, which people see.
+// shown returns the words by which people see a command: its first three words, up to an unknown one.
 func shown(words []shell.Term) string {
 	var out []string
 	for _, w := range words[:min(len(words), 3)] {

@@ -16,7 +16,7 @@ type Program struct {
 
 // RunLine returns the command line with which the program p runs a line that nod has allowed. The
 // key names the decision's record. Bash, Zsh, dash and fish read the result as one command, nod
-// exec, whose last word is the decided line.
+// exec, whose last word is that line.
 func RunLine(p Program, key, line string) string {
 	words := []string{Quote(p.Path)}
 	for _, option := range [][2]string{{"--data", p.Data}, {"--nats-url", p.URL}, {"--creds", p.Creds}} {

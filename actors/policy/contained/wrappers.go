@@ -124,7 +124,7 @@ func (c *command) appends() {
 }
 
 // fills checks a command that gets further words from files or from another command. The further
-// words may be flags and paths, so the command must lose no work with any words.
+// words may be flags and paths, so the command must lose no work, whatever these words are.
 func (c *command) fills(words []shell.Term) {
 	if len(words) == 0 || !words[0].Known {
 		c.refuse("runs a command that is not known")
@@ -140,7 +140,7 @@ func (c *command) fills(words []shell.Term) {
 	}
 }
 
-// filledGit reports whether a git command loses no work with any further words.
+// filledGit reports whether a git command loses no work, whatever further words it gets.
 func filledGit(words []shell.Term) bool {
 	return len(words) > 1 && (words[1].Text == "add" || words[1].Text == "check-ignore")
 }

@@ -49,7 +49,7 @@ func New() *Comparison { return &Comparison{exposed: map[string]bool{}} }
 // Edits returns, for each edit of a call, its places in the text. Each edit applies to the result of the
 // edits before it. Hosts write line breaks in an edit as \n even if the file has \r\n, so Edits reads \r\n
 // in the file as \n. Edits does not compare a file with both kinds of line breaks, because hosts differ in
-// the places that they find. Edits stops when ctx has ended.
+// the places that they find. Edits stops when the context ends.
 func (c *Comparison) Edits(ctx context.Context, text string, edits []tools.TextEdit) []schemas.DiskEdit {
 	out := make([]schemas.DiskEdit, len(edits))
 	rest := "" // the note of all remaining edits

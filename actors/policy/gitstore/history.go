@@ -148,8 +148,8 @@ func (h *History) read(common string, until time.Time) error {
 // tick, its time may be the same after both changes.
 const tick = 100 * time.Millisecond
 
-// stamp describes the object files. It changes if an object or a pack is added or removed. If
-// settled is false, the next change may leave the stamp unchanged.
+// stamp describes the object files. It changes if an object or a pack is added or removed. If the
+// result settled is false, the next change may leave the stamp unchanged.
 func (o *objects) stamp() (stamp string, settled bool) {
 	var b strings.Builder
 	settled = true

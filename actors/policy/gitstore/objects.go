@@ -65,15 +65,15 @@ type object struct {
 	data []byte
 }
 
-// place is the place of an object in a pack.
+// place tells in which pack, and at which offset, an object is.
 type place struct {
 	in *pack
 	at int64
 }
 
-// alternates returns the object directories from which git reads for a repository. These are dir and
-// the directories that its file info/alternates names. The argument depth limits the nesting of such
-// files.
+// alternates returns the object directories from which git reads for a repository. These are the
+// directory dir and the directories that the file info/alternates in dir names. The argument depth
+// limits the nesting of such files.
 func alternates(dir string, depth int) []string {
 	dirs := []string{dir}
 	text, err := readBounded(dir+"/info/alternates", 64<<10)
@@ -239,7 +239,7 @@ func (o *objects) keep(at place, obj object) {
 
 var errDelta = errors.New("a delta is damaged")
 
-// applyDelta returns the object that a delta makes of the object base.
+// applyDelta returns the object that results from a delta and its base.
 func applyDelta(base, delta []byte) ([]byte, error) {
 	from, n := binary.Uvarint(delta)
 	if n <= 0 || from != uint64(len(base)) {

@@ -209,8 +209,8 @@ func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	return true
 }
 
-// MayLeadFrom reports whether a listed path may begin in one of dirs and continue below it. For
-// most directories it returns false; a caller then need not resolve relative paths.
+// MayLeadFrom reports whether a listed path may begin in one of these directories and continue
+// below it. For most directories it returns false, and the caller need not resolve relative paths.
 func (n *Names) MayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {

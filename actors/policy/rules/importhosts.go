@@ -45,7 +45,7 @@ func (in *ruleImport) takePrefix(list, prefix, text string) {
 // ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and returns the other
 // allowed tools as NotImported. The imported rules allow no more than Gemini CLI does, because Gemini CLI
 // compares the beginning of the text letter by letter, and nod compares whole words. The error means that
-// settings is not a settings file.
+// the argument is not a settings file.
 func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Tools struct {

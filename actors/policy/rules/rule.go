@@ -148,9 +148,9 @@ func (r *Rule) pathPattern(s string) error {
 	return nil
 }
 
-// CoversTool reports whether the rule covers this tool. A Read rule with a path also covers tools
-// that search. An Edit rule with a path also covers every tool that writes. If strict is false,
-// Read and Edit rules without a path also cover these tools.
+// CoversTool reports whether the rule covers this tool. A Read rule with a path also covers tools that
+// search. An Edit rule with a path also covers every tool that writes. If the argument strict is false, Read
+// and Edit rules without a path also cover these tools.
 func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	if r.tool == t.Name {
 		return true

@@ -100,7 +100,7 @@ var sourceExtensions = map[string]bool{
 	"toml": true, "ts": true, "tsx": true, "txt": true, "vue": true, "xml": true, "yaml": true, "yml": true, "zig": true,
 }
 
-// SourceExtension reports whether ext is an extension of source code or similar text.
+// SourceExtension reports whether an extension is one of source code or similar text.
 func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 
 // sourceTypes are file types of ripgrep whose hidden files contain no secrets. With the flag -t,
@@ -128,7 +128,8 @@ var dataExtensions = strings.Fields(".pem .key .p12 .pfx .p8 .ppk .jks .keystore
 // DataExtension reports whether files with this extension, such as .json, often hold secrets.
 func DataExtension(ext string) bool { return slices.Contains(dataExtensions, ext) }
 
-// TypeMayInclude reports whether a search of the type kind may show a file with the name base.
+// TypeMayInclude reports whether a search with the flag -t may show a file. The argument kind is the file
+// type of this flag, and base is the file's name.
 func TypeMayInclude(kind, base string) bool {
 	ext := strings.ToLower(path.Ext(base))
 	if types, ok := typesOf[ext]; ok && sourceTypes[kind] {

@@ -74,7 +74,8 @@ type codeInput struct {
 	text string
 }
 
-// inputsOf returns the here-documents of a statement whose commands run their input as code.
+// inputsOf returns the text of a statement's here-documents, once for each command of the statement, with the
+// language in which the command runs its input.
 func inputsOf(s *syntax.Stmt, src string) []codeInput {
 	if s.Cmd == nil {
 		return nil
@@ -82,7 +83,8 @@ func inputsOf(s *syntax.Stmt, src string) []codeInput {
 	return codeFor(s.Cmd, hereText(s, src), src)
 }
 
-// codeFor returns a text as the code of each command in a node that runs its input.
+// codeFor returns a text once for each command in a node, with the language in which the command runs its
+// input.
 func codeFor(to syntax.Node, text, src string) (all []codeInput) {
 	if text == "" {
 		return nil

@@ -64,14 +64,15 @@ type Facts struct {
 // name.
 var movingVariable = lazyregexp.New(`(?i)proxy|^(PATH|HOME|ENV|BASH_ENV|WGETRC|PG|REDIS|KUBE|(LD|DYLD|XDG|HELM|AWS|GH|GITHUB|GITLAB|GL|MYSQL|DOCKER|NPM_CONFIG|TF|CLOUDSDK|AZURE|ARM|CARGO|TWINE|PULUMI|HEROKU|FLY|RSYNC|RCLONE|CURL|ANSIBLE|SSH)_)`)
 
-// maxFacts bounds the commands, and the words, in Facts. A line with more is Incomplete.
+// maxFacts is the largest number of commands, and of words, in Facts. A line with more is Incomplete.
 const maxFacts = 400
 
 // maxOperands limits the operands of a wrapper, such as sudo. Another command may begin at each
 // operand. A line with more operands is Incomplete.
 const maxOperands = 64
 
-// maxArgv bounds the words of all commands of a line that is too long to allow. A line with more is Incomplete.
+// maxArgv is the largest number of words, in all commands together, of a line that is too long to allow. A
+// line with more is Incomplete.
 const maxArgv = 2000
 
 // maxText is the length, in bytes, up to which Facts searches a line that nod cannot parse.
@@ -118,8 +119,8 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 	return f
 }
 
-// maxLong is the length, in bytes, up to which Facts parses a line that is too long to allow. Such a line may be
-// a here-document, whose end people may not read.
+// maxLong is the length, in bytes, up to which Facts parses a line that is too long to allow. People may not
+// read such a line to its end, for example a here-document, so nod looks for harms in it.
 const maxLong = 64 << 10
 
 // parseLong returns the syntax tree of a line that is only beyond a limit of tooMuch, or nil for any other line.

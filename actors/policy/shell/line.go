@@ -222,8 +222,8 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 // maxComments is the number of comments within comments that nod reads.
 const maxComments = 8
 
-// withoutComments returns the line src with the mark of each comment in file escaped, so that the
-// comment is read as words.
+// withoutComments returns the line src with each comment's # escaped, so that the comment is read as
+// words. The syntax tree in file tells where the comments are.
 func withoutComments(src string, file *syntax.File) string {
 	var b strings.Builder
 	last := 0

@@ -97,7 +97,6 @@ func (t *targets) files(does, host string, words []string) (all []schemas.Target
 	return all
 }
 
-// addFiles adds the targets of a word that is a path.
 func (t *targets) addFiles(does, w string) {
 	for _, target := range t.files(does, t.facts.awayOn(w), []string{w}) {
 		t.add(target)

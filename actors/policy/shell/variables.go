@@ -138,7 +138,8 @@ func plainAssigns(st *syntax.Stmt) []*syntax.Assign {
 	return nil
 }
 
-// isFixed reports whether a word has no expansion except variables for which isSure returns true.
+// isFixed reports whether a word has no expansion except variables for which the function isSure returns
+// true.
 func isFixed(w *syntax.Word, isSure func(*syntax.ParamExp) bool) bool {
 	fixed := true
 	syntax.Walk(w, func(n syntax.Node) bool {

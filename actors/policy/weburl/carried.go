@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas/redact"
 )
 
-// carried returns the faults of a URL that carries a secret. If partial is true, a parameter without a
-// value counts too, because only the shell knows its value.
+// carried returns the faults of a URL that carries a secret. If the argument partial is true, a parameter
+// without a value counts too, because only the shell knows its value.
 func carried(u *url.URL, partial bool) (all []Fault) {
 	add := func(what string) {
 		f := secretFault(u, what)
