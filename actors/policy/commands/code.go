@@ -39,7 +39,7 @@ func LanguageOf(program string) Language {
 }
 
 // InputLanguage returns the kind of code that a command reads from its input, such as a here-document. The
-// command may be another one that starts the program, such as sudo, ssh or docker exec.
+// command may also be one that starts the interpreter, such as sudo, ssh or docker exec.
 func InputLanguage(argv []string) Language {
 	starts := Entry(ProgramName(argv[0]))
 	for i := len(argv) - 1; i >= 0; i-- {

@@ -151,7 +151,7 @@ func (c *Command) RunsAnything() bool {
 // RunsInput reports whether the command runs its input as code.
 func (c *Command) RunsInput() bool { return c.Harm == runsInlineCode || c.Harm == runsProgram }
 
-// RunnerWords returns how many first words of argv a remembered rule for a runner must store. It
+// RunnerWords returns how many of the first words in argv a remembered rule for a runner must store. It
 // returns 0 if a rule must store all words.
 func RunnerWords(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {

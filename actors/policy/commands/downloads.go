@@ -99,7 +99,7 @@ func runsPackage(name string, args []string) string {
 	return ""
 }
 
-// installers are the commands that run code of what they install, such as the install scripts of npm.
+// installers are the commands that run code of the packages that they install, such as npm's install scripts.
 var installers = []struct {
 	words     []string
 	shorthand bool // user/repo names a repository at GitHub
@@ -111,8 +111,8 @@ var installers = []struct {
 	{[]string{"cargo", "install"}, false}, {[]string{"gem", "install"}, false}, {[]string{"brew", "install"}, false}, {[]string{"composer", "require"}, false}, {[]string{"apt", "install"}, false}, {[]string{"dpkg", "-i"}, false},
 }
 
-// installsFrom returns the host from which a package manager installs something, if a word names the host, or
-// "".
+// installsFrom returns the host from which a package manager installs something, or "" if no word names a
+// host.
 func installsFrom(name string, args []string) string {
 	argv := append([]string{name}, args...)
 	for _, in := range installers {
@@ -211,8 +211,8 @@ func ScriptOf(argv []string) string {
 	return ""
 }
 
-// Uploads returns the files that a command of an HTTP client sends, as its words name them. The file "-" is the
-// command's input.
+// Uploads returns the files that an HTTP client, such as curl, sends, as the command's words name them. The
+// file "-" is the command's input.
 func Uploads(argv []string) (files []string) {
 	args := argv[1:]
 	switch ProgramName(argv[0]) {

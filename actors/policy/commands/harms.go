@@ -274,7 +274,7 @@ func deletesBranches(w string) bool {
 	return slices.Contains([]string{"-d", "--delete", "--mirror", "--prune"}, w) || strings.HasPrefix(w, ":") && len(w) > 1
 }
 
-// interpretation returns the harm of a shell: it runs code in its words, a script, or its input.
+// interpretation returns the harm of a shell, which runs code in its words, a script, or its input.
 func interpretation(name string, args []string) Harm {
 	operand := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") })
 	flags := args

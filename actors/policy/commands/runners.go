@@ -147,8 +147,8 @@ func OtherReads(name []string) (others [][]string) {
 	return others
 }
 
-// checkTmux allows a command of tmux to read. tmux takes a word that ends in a semicolon for the end of a command,
-// and runs programs that a format names.
+// checkTmux refuses a semicolon, because tmux takes it for the end of a command. It also refuses every format
+// that tmuxFormat does not match, because a format may run a program.
 func checkTmux(_ Secrets, a *Args) string {
 	ends := func(w string) bool { return strings.Contains(w, ";") }
 	if slices.ContainsFunc(a.flags, func(f flag) bool { return ends(f.value) }) || slices.ContainsFunc(a.operands, func(w word.Word) bool { return ends(w.Text) }) {
@@ -180,7 +180,8 @@ func leadsOut(w string, loc *pathname.Location) bool {
 	})
 }
 
-// RunnerName returns how many first words of argv name a runner, or 0 if argv is not a runner.
+// RunnerName returns how many of the first words in argv are a runner's name, or 0 if argv does not begin
+// with a runner.
 func RunnerName(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := RunnerName(argv[1:]); n > 0 {

@@ -134,7 +134,7 @@ func splitStatements(tokens []string) (all []sqlStatement) {
 	return append(all, tokens[from:])
 }
 
-// findings returns the harms of one statement, also of those within it, as in WITH x AS (DELETE …).
+// findings returns the harms of a statement and of the statements within it, as in WITH x AS (DELETE …).
 func (s sqlStatement) findings() (all []Finding) {
 	verbs := 0
 	for i, t := range s {

@@ -19,7 +19,8 @@ type file struct {
 	scanned, clean []bool
 }
 
-// place is the part text[from:to] of a file, which is in the lines first to last.
+// place is the part text[from:to] of a file. It begins in the line first and ends in the line
+// last.
 type place struct{ from, to, first, last int }
 
 func newFile(text string) *file {

@@ -128,8 +128,8 @@ func MayMatch(pattern, name string) bool {
 	return Overlap(strings.ToLower(pattern), literal(strings.ToLower(name)), true)
 }
 
-// literal replaces the special characters of a pattern in a name. It replaces a letter beyond ASCII
-// by *, because one ? matches only one of the letter's bytes.
+// literal replaces the characters of a name that have a special meaning in a pattern. It replaces a letter
+// beyond ASCII by *, because one ? matches only one of the letter's bytes.
 func literal(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

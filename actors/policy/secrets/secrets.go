@@ -275,7 +275,7 @@ func (n *Names) listed(t string, dots bool) bool {
 	return n.secrets.Has(t, dots)
 }
 
-// MayPass reports whether a search with this filter may include secrets. The text may be several
+// MayPass reports whether a search with this filter may include secrets. The argument may have several
 // filters, separated by spaces. A search with a filter also includes hidden files that match the filter.
 func (n *Names) MayPass(filter string) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
@@ -331,7 +331,7 @@ func alternatives(filter string) []string {
 }
 
 // Own reports whether p may mean one of nod's own files. A pattern counts only if it contains a part of the
-// file's name. The pattern in rm * therefore does not count; nod asks about such a command in any case.
+// file's name. The pattern in rm * therefore does not count; nod asks about rm for other reasons.
 func (n *Names) Own(p string, loc *pathname.Location) bool {
 	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false

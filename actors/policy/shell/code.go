@@ -41,7 +41,8 @@ func (f *Facts) addCode(lang commands.Language, text string, depth int) {
 	}
 }
 
-// addInlineCode judges the words of a command that may be code, and the command that it starts elsewhere.
+// addInlineCode judges those words of a command that may be code. It also judges the command that this
+// command starts in a container or on another machine.
 func (f *Facts) addInlineCode(argv []string, depth int) {
 	lang := commands.LanguageOf(argv[0])
 	if lang != commands.NoCode && lang != commands.ShellCode {

@@ -14,8 +14,9 @@ import (
 // that no text of another person can be in the output.
 var numberFilter = lazyregexp.New(`^\.(?:\[\d+\]\.)?(?:databaseId|number)$`)
 
-// numberPrinter returns the command in a word that consists only of a command substitution, if the command
-// prints at most a number: a list or a view of gh with one of the filters numberFilter. Otherwise it returns nil.
+// numberPrinter returns the command in a word that is only a command substitution, or nil if the command may
+// print more than a number. A list or view command of gh prints only a number if numberFilter matches its
+// filter.
 func numberPrinter(w *syntax.Word, src string) *syntax.Stmt {
 	if len(w.Parts) != 1 {
 		return nil

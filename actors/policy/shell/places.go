@@ -148,11 +148,12 @@ func (f *Facts) keepsHome() bool {
 	})
 }
 
-// maxPlaces is the largest number of places on which a line acts that nod tells people.
+// nod tells people at most maxPlaces of the places on which a line acts.
 const maxPlaces = 8
 
 // actsOn adds a place on which command i takes effect, such as "npm: the registry in use". The parameter
-// names has the places that the command names. If it names none, programs such as docker still act on one.
+// names has the places that the command names. Even if it names none, a program such as docker acts on a
+// place: its daemon.
 func (t *targets) actsOn(i int, names []string) {
 	argv := t.facts.Commands[i]
 	program := commands.ProgramName(argv[0])

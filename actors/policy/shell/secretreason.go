@@ -68,9 +68,9 @@ func isText(w string) bool {
 	return jqFilter.MatchString(w) || strings.ContainsAny(w, " \t\n'\"`(){};|<>") && strings.IndexFunc(w, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) < 0
 }
 
-// jqFilter matches a filter of jq that begins with the items of a list. As a pattern of files, it would match
-// at most hidden files whose names begin with a number. In a pattern such as .[]e]nv, the first ] is one of the
-// characters between the brackets.
+// jqFilter matches a filter of jq that begins with the items of a list. As a file name pattern, it would
+// match at most hidden files whose names begin with a digit. jqFilter does not match .[]e]nv, because there
+// the first ] is one of the characters between the brackets.
 var jqFilter = lazyregexp.New(`^\.(?:\[\d+\]|\w*\[\][^\]]*$)`)
 
 // ordinaryGlob reports whether a pattern selects only build output, or files by an extension that no secret has,

@@ -119,8 +119,8 @@ func (v *variables) learnSure(file *syntax.File) {
 	}
 }
 
-// plainAssigns returns the assignments with which a statement begins. They do not depend on another
-// command.
+// plainAssigns returns the assignments with which a statement begins. They always run, because they depend on
+// no other command.
 func plainAssigns(st *syntax.Stmt) []*syntax.Assign {
 	if st.Background || st.Negated || len(st.Redirs) > 0 {
 		return nil
@@ -231,7 +231,7 @@ func (v *variables) part(p syntax.WordPart, first, quoted bool) []string {
 	return []string{""}
 }
 
-// outputs returns the words of the commands whose output a variable puts into a node.
+// outputs returns the words of the commands whose output a node may get from its variables.
 func (v *variables) outputs(n syntax.Node) (all []string) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {
