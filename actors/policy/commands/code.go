@@ -118,7 +118,7 @@ var containerValues = strings.Fields("a add-host annotation attach blkio-weight 
 	"domainname e entrypoint env env-file expose gpus group-add h health-cmd hostname index ip ipc isolation l label label-file link log-driver log-opt m mac-address memory mount name net network " +
 	"network-alias oom-score-adj p pid pids-limit platform publish pull restart runtime security-opt shm-size stop-signal stop-timeout storage-opt sysctl tmpfs u ulimit user userns uts v volume volume-driver volumes-from w workdir")
 
-// MayBeCode reports whether a word is long enough to be code in a language.
+// MayBeCode reports whether a word looks like code of a language, and not like a mere name.
 func MayBeCode(lang Language, w string) bool {
 	if lang == SQLCode {
 		return strings.ContainsAny(w, " \n\t.\\")

@@ -154,8 +154,8 @@ func firstPart(name string) string {
 	return first
 }
 
-// opensToWrite matches the arguments of Python's open that open a file for writing. It gets only their first
-// maxOpen bytes.
+// opensToWrite matches the arguments of Python's open that open a file for writing. nod searches only the
+// first maxOpen bytes.
 var opensToWrite = lazyregexp.New(`^\s*\((?:[^()\n]|\([^()\n]*\))*,\s*(?:mode\s*=\s*)?["'][rbt]*[wax+][bt+]*["']`)
 
 const maxOpen = 200

@@ -20,8 +20,7 @@ var gitOption = regexp.MustCompile(`(?m)^    (?:-(\w)(\[?[^\s,]*)(?:, )?)?(?:--(
 // use another configuration or repository.
 var gitActs = regexp.MustCompile(`(?i)\b(?:exec\w*|command|program|gpg|sign\b|signed|signature|template-dir\w*|specific file|to this file|<file>.*output|config|pack>|gitdir|helper|external|pager|write\w*|strategy>|mailbox|editor|hook\w*)\b`)
 
-// reviewedGit are options on the lists for git rules that are harmless although gitActs matches their
-// help.
+// reviewedGit are options on the lists for git rules that are harmless although gitActs matches their help.
 var reviewedGit = "signoff no-verify verify edit no-post-rewrite write-fetch-head write-commit-graph signature"
 
 // The lists for git rules must agree with git's own help on which flags take the next word as their value.

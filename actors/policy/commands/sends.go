@@ -76,7 +76,7 @@ func SentWords(argv []string) (all []string) {
 	return all
 }
 
-// plainLocal reports whether the last word of a copy is certainly a file of this machine.
+// plainLocal reports whether the last word of a copy command is certainly a file of this machine.
 func plainLocal(w string) bool { return w != "" && !strings.ContainsAny(w, ":$`") }
 
 // FileIn returns the file in a word such as @.env, name=@.env, --data=@.env or file://.env. Any other word

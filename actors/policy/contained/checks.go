@@ -32,8 +32,7 @@ func newChecks() map[string]func(*command) {
 	return table
 }
 
-// kills checks the command kill, which in a container can stop only jobs that the same line
-// started.
+// kills checks the command kill, which in a container can stop only jobs that the same line started.
 func (c *command) kills() {
 	for _, t := range c.args {
 		if !t.Known || !c.script.Background || !strings.HasPrefix(t.Text, "%") && !strings.HasPrefix(t.Text, "-") {
@@ -46,8 +45,7 @@ func (c *command) kills() {
 	}
 }
 
-// pages checks the pagers "less" and "more", whose flags may name a file to write or a
-// program.
+// pages checks the pagers "less" and "more", whose flags may name a file to write or a program.
 func (c *command) pages() {
 	for _, t := range c.args {
 		if w := t.Before(); strings.HasPrefix(w, "-") && strings.ContainsAny(w, "oOkKtT-") && w != "--" || strings.HasPrefix(w, "+") {

@@ -14,13 +14,11 @@ type file struct {
 	text   string
 	lines  []string // each line ends with its line break
 	starts []int
-	// If scanned[i] is true, the line i was searched for secrets. If clean[i] is true too, the line
-	// has none.
+	// If scanned[i] is true, the line i was searched for secrets. If clean[i] is true too, the line has none.
 	scanned, clean []bool
 }
 
-// place is the part text[from:to] of a file. It begins in the line first and ends in the line
-// last.
+// place is the part text[from:to] of a file. It begins in the line first and ends in the line last.
 type place struct{ from, to, first, last int }
 
 func newFile(text string) *file {
@@ -52,7 +50,7 @@ func (f *file) place(from, to int) place {
 	return place{from, to, min(f.lineAt(from), last), min(f.lineAt(max(from, to-1)), last)}
 }
 
-// places returns the first maxPlaces places of a text, which must not be empty, in the file.
+// places returns the first maxPlaces places where the file contains a text. The text must not be empty.
 func (f *file) places(old string) (all []place) {
 	for at := 0; len(all) < maxPlaces; {
 		i := strings.Index(f.text[at:], old)

@@ -16,9 +16,8 @@ type Entry struct {
 	Time    time.Time // the file's modification time at git's last comparison
 }
 
-// Index calls the function each with every file of an index for which the function listed returns
-// true. It returns an error if it cannot read the whole index. It cannot read an index that is split
-// over two files.
+// Index calls the function each with every file of an index for which the function listed returns true. It
+// returns an error if it cannot read the whole index. It cannot read an index that is split over two files.
 func Index(file string, listed func(path string) bool, each func(Entry)) error {
 	data, err := readBounded(file, maxFile)
 	if err != nil {

@@ -251,8 +251,7 @@ func parse(src string) *syntax.File {
 	return file
 }
 
-// Refuse sets the reason to ask about the whole line. If the line already has a reason, that reason
-// stays.
+// Refuse sets the reason to ask about the whole line. If the line already has a reason, that reason stays.
 func (line *Line) Refuse(why string) {
 	if line.Why == "" {
 		line.Why = why

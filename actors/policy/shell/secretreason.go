@@ -62,8 +62,8 @@ func (f *Facts) onlyScripts() map[string]bool {
 	return scripts
 }
 
-// isText reports whether a word is code, a filter of jq or a sentence, and no path. A control character may
-// hide a path.
+// isText reports whether a word is code, a filter of jq or a sentence, and not a path. A control character
+// may hide a path.
 func isText(w string) bool {
 	return jqFilter.MatchString(w) || strings.ContainsAny(w, " \t\n'\"`(){};|<>") && strings.IndexFunc(w, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) < 0
 }
@@ -110,8 +110,8 @@ func (f *Facts) mayNamePath(line *Line) bool {
 // maxCodeWords limits the words of code that nod compares with the names of secrets.
 const maxCodeWords = 400
 
-// secretInCode returns a path in code or in a script among the line's words that certainly is a secret, or
-// "".
+// secretInCode searches the code and scripts in the line. It returns the first path that certainly is a
+// secret, or "".
 func (f *Facts) secretInCode(sent []string) string {
 	for _, text := range append(f.Words[:len(f.Words):len(f.Words)], f.codeTexts...) {
 		if !isText(text) {
