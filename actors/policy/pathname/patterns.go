@@ -17,9 +17,9 @@ func IsGlob(s string) bool {
 }
 
 // Overlap reports whether a name may match two patterns: that of a shell command, and that of a list or a
-// rule. In doubt it returns true, as it does for more than four * in the shell pattern. It reads brackets as
-// *, unless they certainly mean one character. It also reads a letter beyond ASCII in the shell pattern as *.
-// If the argument dots is false, a leading wildcard in the shell pattern does not match a dot.
+// rule. In doubt it returns true, as it does for more than four * in the shell pattern. Unless brackets
+// certainly mean one character, it reads them as *. It also reads a letter beyond ASCII in the shell pattern
+// as *. If the argument dots is false, a leading wildcard in the shell pattern does not match a dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false

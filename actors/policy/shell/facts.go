@@ -123,8 +123,8 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 // read such a line to its end, for example a here-document, so nod looks for harms in it.
 const maxLong = 64 << 10
 
-// parseLong returns the syntax tree of a correct line that exceeds a limit of tooMuch, or nil for any other
-// line.
+// parseLong returns the syntax tree of a line that exceeds a limit of tooMuch, or nil for any other line. It
+// also returns nil if the line is beyond the wider limits of Facts, or is not correct Bash.
 func parseLong(src string) *syntax.File {
 	if tooMuch(src) == "" || len(src) > maxLong || depthOf(src) > maxNesting {
 		return nil
