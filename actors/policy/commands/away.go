@@ -8,7 +8,8 @@ import (
 var containerPrograms = []string{"docker", "podman", "nerdctl", "docker-compose"}
 
 // Away reports, for each word of a command, whether the word means a file of a container or of another
-// machine. The words of the flags that give a container a directory of this machine count too; see Mounted.
+// machine. A flag's value that gives a container a directory of this machine counts as a file of the
+// container; Mounted returns these directories.
 func Away(argv []string) []bool {
 	away := make([]bool, len(argv))
 	for i := range argv {
@@ -42,8 +43,8 @@ func markAway(argv []string, away []bool) {
 	}
 }
 
-// insideContainer returns the index of the first word that runs in the container, or is its image or name, of
-// a command of docker. It returns len(args) if there is no such word.
+// insideContainer returns, for the arguments of docker, the index of the word that names the container or its
+// image. The words after it run in the container. Without such a word it returns len(args).
 func insideContainer(args []string) int {
 	at := operandAt(args, 0, globalFlags["docker"])
 	if at < len(args) && slices.Contains([]string{"compose", "container"}, args[at]) {
@@ -82,7 +83,7 @@ func Mounted(argv []string) (all []string) {
 	args = args[:inside]
 	for _, v := range flagValues(args, "v", "volume") {
 		from, _, two := strings.Cut(v, ":")
-		if isNamed := from != "" && !strings.ContainsAny(from, "/.~"); two && !isNamed { // a volume with a name is no directory
+		if isNamed := from != "" && !strings.ContainsAny(from, "/.~"); two && !isNamed { // a named volume is no directory of this machine
 			all = append(all, from)
 		}
 	}

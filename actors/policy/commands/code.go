@@ -39,7 +39,7 @@ func LanguageOf(program string) Language {
 }
 
 // InputLanguage returns the kind of code that a command reads from its input, such as a here-document. The
-// command may be another one that starts the program, such as sudo, ssh or docker exec.
+// command may also be one that starts the interpreter, such as sudo, ssh or docker exec.
 func InputLanguage(argv []string) Language {
 	starts := Entry(ProgramName(argv[0]))
 	for i := len(argv) - 1; i >= 0; i-- {
@@ -48,7 +48,7 @@ func InputLanguage(argv []string) Language {
 			continue
 		}
 		if fields := strings.Fields(argv[i]); i > 0 && len(fields) > 1 {
-			words = fields // the command line of ssh in one word
+			words = fields // ssh may get its command line as one word
 		}
 		switch lang := LanguageOf(words[0]); {
 		case lang == SQLCode, lang == MongoCode:
@@ -65,7 +65,8 @@ func startsElsewhere(name string) bool {
 	return slices.Contains([]string{"docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc"}, name)
 }
 
-// readsCode reports whether an interpreter runs its input, because its words hold no code and name no script.
+// readsCode reports whether an interpreter runs its input as code. It does so if its words contain no code
+// and name no script.
 func readsCode(argv []string) bool {
 	name, args := ProgramName(argv[0]), argv[1:]
 	switch name {
@@ -81,8 +82,8 @@ func readsCode(argv []string) bool {
 	return script < 0 || args[script] == "-" || args[script] == "-s" || args[script] == "/dev/stdin"
 }
 
-// Inner returns the command that a command starts in a container or, by ssh, on another machine. It may be
-// wrong about the first word, and only raises risks.
+// Inner returns the command that a command starts in a container or, by ssh, on another machine. The result
+// may begin with a wrong word; this is safe, because the result only raises risks.
 func Inner(argv []string) []string {
 	name, args := ProgramName(argv[0]), argv[1:]
 	switch {
@@ -117,7 +118,7 @@ var containerValues = strings.Fields("a add-host annotation attach blkio-weight 
 	"domainname e entrypoint env env-file expose gpus group-add h health-cmd hostname index ip ipc isolation l label label-file link log-driver log-opt m mac-address memory mount name net network " +
 	"network-alias oom-score-adj p pid pids-limit platform publish pull restart runtime security-opt shm-size stop-signal stop-timeout storage-opt sysctl tmpfs u ulimit user userns uts v volume volume-driver volumes-from w workdir")
 
-// MayBeCode reports whether a word is long enough to be code in a language.
+// MayBeCode reports whether a word looks like code of a language, and not like a mere name.
 func MayBeCode(lang Language, w string) bool {
 	if lang == SQLCode {
 		return strings.ContainsAny(w, " \n\t.\\")
@@ -131,7 +132,8 @@ var (
 	quotedList = lazyregexp.New(`[\[(]\s*(?:"[^"\n]*"|'[^'\n]*')(?:\s*,\s*\[?\s*(?:"[^"\n]*"|'[^'\n]*'))+`)
 )
 
-// LinesIn returns the texts in code of a program that may be command lines which the code starts.
+// LinesIn returns the quoted texts in a program's code that may be harmful command lines. It returns nothing
+// if the code starts no programs.
 func LinesIn(code string) (lines []string) {
 	code = code[:min(len(code), maxLines)]
 	if !startsPrograms(code) {
@@ -154,13 +156,14 @@ func LinesIn(code string) (lines []string) {
 	return lines
 }
 
-// The number of texts in code, and the length of the code, in which nod looks for command lines.
+// nod looks for command lines only in the first maxTexts quoted texts, and in the first maxLines bytes, of
+// code.
 const (
 	maxTexts = 50
 	maxLines = 8 << 10
 )
 
-// mayHarm reports whether words begin with the name of a command that may do harm.
+// mayHarm reports whether a command line's words begin with the name of a command that may do harm.
 func mayHarm(words []string) bool {
 	return len(words) > 0 && words[0] != "" && slices.ContainsFunc(Harms(words), func(h Harm) bool { return h.Risk != schemas.RiskLow })
 }

@@ -33,7 +33,7 @@ var codeWords = wordsByName(map[Harm]string{
 	codeWrites:   "write_text( write_bytes( writeFile writeFileSync writeTextFile appendFile appendFileSync createWriteStream shutil.move shutil.copy shutil.copy2 shutil.copyfile shutil.copytree os.rename os.replace File.write file_put_contents IO.write rename( renameSync copyFile copyFileSync Bun.write Set-Content Out-File",
 })
 
-// mongoWords are the names of MongoDB's shell.
+// mongoWords are names of functions in MongoDB's shell, by what they do.
 var mongoWords = wordsByName(map[Harm]string{
 	dropsMongo:   "drop( dropDatabase dropCollection",
 	deletesMongo: "deleteMany deleteOne remove( findOneAndDelete bulkWrite",
@@ -50,7 +50,7 @@ func wordsByName(names map[Harm]string) map[string]Harm {
 	return out
 }
 
-// orderOfHarms is the order in which the harms of code are told.
+// orderOfHarms is the order in which people are told the harms of code.
 var orderOfHarms = []Harm{codeDeletes, codeStarts, codeBuilds, codeConnects, codeWrites, dropsMongo, deletesMongo, changesMongo, tooMuchCode}
 
 // CodeFindings returns the harms that nod finds in code by its words. For shell code it returns nil.
@@ -87,7 +87,8 @@ func CodeFindings(lang Language, text string) (all []Finding) {
 	return all
 }
 
-// eachName calls do with the place of each name in code, with the dots, colons and dashes within it.
+// eachName calls the function do with the place of each name in code. A name includes the dots, colons and
+// dashes within it.
 func eachName(text string, do func(from, to int)) {
 	for i := 0; i < len(text); i++ {
 		if !isNameByte(text[i]) {
@@ -101,7 +102,6 @@ func eachName(text string, do func(from, to int)) {
 	}
 }
 
-// harmOfName returns the harm of a name in code.
 func harmOfName(words map[string]Harm, text string, from, to int) (h Harm, ok bool) {
 	name := text[from:to]
 	for _, part := range []string{name, lastParts(name, 2), lastParts(name, 1), firstPart(name)} {
@@ -115,7 +115,8 @@ func harmOfName(words map[string]Harm, text string, from, to int) (h Harm, ok bo
 	return Harm{}, false
 }
 
-// harmOfUsedName returns the harm of a name whose use decides what it does.
+// harmOfUsedName returns the harm of a name that does harm only in certain uses, such as open in order to
+// write.
 func harmOfUsedName(text string, from, to int) (h Harm, ok bool) {
 	switch text[from:to] {
 	case "eval", "exec", "compile", "Function": // not as part of a longer name, such as re.compile
@@ -128,7 +129,8 @@ func harmOfUsedName(text string, from, to int) (h Harm, ok bool) {
 	return Harm{}, false
 }
 
-// isCalled reports whether the name that ends at this place is called. Ruby, Perl and PowerShell need no brackets.
+// isCalled reports whether the code calls the name that ends at this index. Ruby, Perl and PowerShell call a
+// function even without brackets.
 func isCalled(text string, to int) bool {
 	after := strings.TrimLeft(text[to:min(len(text), to+8)], " \t")
 	return after != "" && (after[0] == '(' || after[0] == '$' || isQuote(after[0]))
@@ -152,7 +154,8 @@ func firstPart(name string) string {
 	return first
 }
 
-// opensToWrite matches the arguments of Python's open that open a file for writing, up to the length maxOpen.
+// opensToWrite matches the arguments of Python's open that open a file for writing. nod searches only the
+// first maxOpen bytes.
 var opensToWrite = lazyregexp.New(`^\s*\((?:[^()\n]|\([^()\n]*\))*,\s*(?:mode\s*=\s*)?["'][rbt]*[wax+][bt+]*["']`)
 
 const maxOpen = 200

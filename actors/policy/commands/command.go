@@ -43,7 +43,7 @@ type Command struct {
 	raw       bool   // every word counts as an operand, because no flag of the command matters
 	anyFlag   bool   // no flag does harm, so a pattern is harmless even if it expands to a file name that looks like a flag
 	apart     bool   // a flag's value is always the next word; the letters after a flag's letter are further flags
-	getopt    bool   // on some systems, every word after the first operand is an operand
+	getopt    bool   // on some systems, the command takes every word after the first operand for an operand
 	ordered   bool   // a flag after an operand makes nod ask
 	Loose     bool   // the first operand is a script or a search pattern; only later operands are paths
 	Lists     bool   // the command prints only names, so a pattern reads only the directory before its first wildcard
@@ -84,9 +84,10 @@ type Secrets interface {
 	// SearchesPrivate reports whether a search of these paths includes a home directory or a
 	// directory with known secrets. If paths is empty, the search is of the current directory.
 	SearchesPrivate(paths []word.Word) bool
-	// SearchesExposed returns a file with secrets that a search of these paths would show, or "". If
-	// paths is empty, the search is of the current directory. Files for which skips returns true do not
-	// count. If unsearched is true, found is a directory with too many names for nod to know its files.
+	// SearchesExposed returns a file with secrets that a search of these paths would show, or "". If paths
+	// is empty, the search is of the current directory. Files for which the function skips returns true do
+	// not count. If the result unsearched is true, the result found is a directory with too many names for
+	// nod to know its files.
 	SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool)
 }
 
@@ -150,7 +151,7 @@ func (c *Command) RunsAnything() bool {
 // RunsInput reports whether the command runs its input as code.
 func (c *Command) RunsInput() bool { return c.Harm == runsInlineCode || c.Harm == runsProgram }
 
-// RunnerWords returns how many first words of argv a remembered rule for a runner must store. It
+// RunnerWords returns how many of the first words in argv a remembered rule for a runner must store. It
 // returns 0 if a rule must store all words.
 func RunnerWords(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {

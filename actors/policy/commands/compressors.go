@@ -13,7 +13,7 @@ type Compressor struct {
 
 // Outputs compares a command's words with its harmless flags. It returns the files that the command
 // writes, and the reason to ask, or "". With a harmless flag the command does not delete or
-// overwrite files, and reads no lists of files.
+// overwrite files, and reads no file names from a file.
 func (c Compressor) Outputs(words []string) (writes []string, why string) {
 	if c.list == nil {
 		return nil, "is a compressor whose flags nod does not know"

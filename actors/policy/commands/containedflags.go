@@ -16,7 +16,7 @@ type addition struct {
 	flags string // flags in the notation of Command.long; a name of one letter is also a short flag
 	reads string // flags whose value is a file or a directory to read
 	out   string // flags whose value is a file or a directory to write
-	rest  string // the word that begins the words of another program
+	rest  string // the word after which the words of another program follow; "*" means that they begin at the first word that is no flag
 	base  string // the list in runnerFlags that the addition extends; if empty, the list with the addition's name
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The registries from which runners of packages download.
+// The registries from which package runners download.
 const (
 	npmRegistry    = "the npm registry"
 	pythonRegistry = "the Python package index"
@@ -19,12 +19,12 @@ const (
 // downloadedCode begins the reason of a command that runs code from another machine.
 const downloadedCode = "runs code downloaded from "
 
-// FromDownload returns the harm of running code that was downloaded from a place. Code that a shell runs unseen
-// is of high risk, as without the download.
+// FromDownload returns the harm of running code that was downloaded from a place. The risk is high, as for
+// all code that a line runs and does not contain.
 func FromDownload(place string) Harm { return Harm{schemas.RiskHigh, downloadedCode + place} }
 
-// packageRunners are the commands that download a package and run it, with the registry. The flags have the next
-// word as their value.
+// packageRunners are the commands that download a package and run it. For each command, they have its
+// registry, and its flags whose value is the next word.
 var packageRunners = []struct {
 	words    []string
 	registry string
@@ -47,8 +47,8 @@ var packageRunners = []struct {
 	{[]string{"pipx", "run"}, pythonRegistry, []string{"spec", "python", "index-url", "pip-args"}},
 }
 
-// harmOfDownload returns the harm of a command that downloads code and runs it. A package manager that installs
-// from its registry is left out: it only installs. For any other command, ok is false.
+// harmOfDownload returns the harm of a command that downloads code and runs it. For any other command, ok is
+// false, even for a package manager that installs from its registry, because this counts as an installation.
 func harmOfDownload(name string, args []string) (h Harm, ok bool) {
 	if len(args) == 0 || !slices.Contains(downloaders, name) {
 		return Harm{}, false
@@ -72,7 +72,7 @@ func runsPackage(name string, args []string) string {
 		switch {
 		case len(packages) == 0, slices.Contains(rest, "--no-install"), slices.Contains(rest, "--no"), slices.Contains(rest, "--offline"):
 			return ""
-		case isLocal(packages[0]) || r.registry == npmRegistry && r.words[len(r.words)-1] != "create" && IsRunner("npx", packages[0]): // a project usually has its runners
+		case isLocal(packages[0]) || r.registry == npmRegistry && r.words[len(r.words)-1] != "create" && IsRunner("npx", packages[0]): // a known runner, such as jest, is usually installed in the project
 			return ""
 		}
 		if place := placeOfPackage(packages[0], false); place != "" {
@@ -99,7 +99,7 @@ func runsPackage(name string, args []string) string {
 	return ""
 }
 
-// installers are the commands that run code of what they install, such as the install scripts of npm.
+// installers are the commands that run code of the packages that they install, such as npm's install scripts.
 var installers = []struct {
 	words     []string
 	shorthand bool // user/repo names a repository at GitHub
@@ -111,8 +111,8 @@ var installers = []struct {
 	{[]string{"cargo", "install"}, false}, {[]string{"gem", "install"}, false}, {[]string{"brew", "install"}, false}, {[]string{"composer", "require"}, false}, {[]string{"apt", "install"}, false}, {[]string{"dpkg", "-i"}, false},
 }
 
-// installsFrom returns the host from which a package manager installs something, if a word names the host, or
-// "".
+// installsFrom returns the host from which a package manager installs something, or "" if no word names a
+// host.
 func installsFrom(name string, args []string) string {
 	argv := append([]string{name}, args...)
 	for _, in := range installers {
@@ -123,7 +123,7 @@ func installsFrom(name string, args []string) string {
 			if _, value, with := strings.Cut(a, "="); with && strings.HasPrefix(a, "-") {
 				a = value
 			}
-			if _, at, with := strings.Cut(a, "@ "); with { // name @ https://…, as pip takes it
+			if _, at, with := strings.Cut(a, "@ "); with { // pip accepts name @ https://…
 				a = strings.TrimSpace(at)
 			}
 			if place := placeOfPackage(a, in.shorthand); place != "" {
@@ -211,8 +211,8 @@ func ScriptOf(argv []string) string {
 	return ""
 }
 
-// Uploads returns the files that a command of an HTTP client sends, as its words name them. The file "-" is the
-// command's input.
+// Uploads returns the files that an HTTP client, such as curl, sends, as the command's words name them. The
+// file "-" is the command's input.
 func Uploads(argv []string) (files []string) {
 	args := argv[1:]
 	switch ProgramName(argv[0]) {

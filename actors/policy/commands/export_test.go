@@ -29,8 +29,8 @@ func (c *Command) ListFlag(flag string) {
 	c.operands, c.check, c.ordered = unlimited, nil, false
 }
 
-// Flags returns the letters of the listed short flags, and the listed long flags. If all is true,
-// every word is an operand, so no flag matters.
+// Flags returns the letters of the listed short flags, and the listed long flags. If the result all
+// is true, every word is an operand, so no flag matters.
 func (c *Command) Flags() (letters string, longs map[string]byte, all bool) {
 	letters = c.short + c.value + c.tail
 	if c.digits {

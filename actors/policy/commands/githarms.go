@@ -15,8 +15,8 @@ var (
 	deletesBoth       = Harm{schemas.RiskHigh, "deletes untracked and ignored files"}
 )
 
-// harmOfGit returns the harm of a use of git that the table's entry for the subcommand does not tell. For every
-// other use, ok is false.
+// harmOfGit returns the harm of a git command whose words, and not only its subcommand, decide the harm. For
+// every other git command, ok is false, and the table's entry for the subcommand has the harm.
 func harmOfGit(args []string) (h Harm, ok bool) {
 	if len(args) == 0 {
 		return Harm{}, false

@@ -20,7 +20,7 @@ var gitOption = regexp.MustCompile(`(?m)^    (?:-(\w)(\[?[^\s,]*)(?:, )?)?(?:--(
 // use another configuration or repository.
 var gitActs = regexp.MustCompile(`(?i)\b(?:exec\w*|command|program|gpg|sign\b|signed|signature|template-dir\w*|specific file|to this file|<file>.*output|config|pack>|gitdir|helper|external|pager|write\w*|strategy>|mailbox|editor|hook\w*)\b`)
 
-// reviewedGit are listed options that are harmless although gitActs matches their help.
+// reviewedGit are options on the lists for git rules that are harmless although gitActs matches their help.
 var reviewedGit = "signoff no-verify verify edit no-post-rewrite write-fetch-head write-commit-graph signature"
 
 // The lists for git rules must agree with git's own help on which flags take the next word as their value.
@@ -84,7 +84,7 @@ func TestRulesForGitCoverListedFlags(t *testing.T) {
 	assert.True(t, GitBounded([]string{"log", "--output=x"}, func(w string) bool { return w == "--output=x" }), "the rule contains the flag")
 }
 
-// If git has a subcommand without a list, only a rule with all words of a command covers the command.
+// A git command whose subcommand has no list is covered only by a rule with all words of the command.
 func TestRulesForGitKnowTheirSubcommands(t *testing.T) {
 	missing(t, "git")
 	out, err := exec.Command("git", "--list-cmds=main,others").Output()

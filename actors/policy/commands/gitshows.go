@@ -20,7 +20,7 @@ const (
 )
 
 // Flags of git's diff commands. A command with a flag of printsNames and without a flag of
-// printsPatch prints no content. A flag in doubt is in printsPatch.
+// printsPatch prints no content. A flag that may or may not print content is in printsPatch.
 var (
 	printsNames = strings.Fields("stat numstat shortstat dirstat X summary name-only name-status raw compact-summary cumulative no-patch s quiet")
 	printsPatch = strings.Fields("p u patch unified U patch-with-raw patch-with-stat binary function-context W check c cc dd m diff-merges merge base ours theirs combined-all-paths word-diff word-diff-regex color-words L")
@@ -117,7 +117,7 @@ var plainPath = lazyregexp.New(`^[A-Za-z0-9_./@+,=~ -]+$`)
 func PlainPath(p string) bool { return plainPath.MatchString(p) }
 
 // Excluded returns the path that a pathspec excludes. It returns "" if the pathspec excludes nothing
-// or contains a pattern. If fromTop is true, the path starts at the top of the work tree.
+// or contains a pattern. If the result fromTop is true, the path starts at the top of the work tree.
 func Excluded(t string) (out string, fromTop bool) {
 	for _, magic := range []string{":(top,exclude,literal)", ":(exclude,top,literal)", ":(top,exclude)", ":(exclude,top)", ":(exclude)", ":!", ":^"} {
 		rest, ok := strings.CutPrefix(t, magic)

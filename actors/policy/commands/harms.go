@@ -124,7 +124,7 @@ func harms(argv []string) []Harm {
 	case h == Harm{}, gitRead && h == changesRepository: // the command does no known harm, or is a git command that only reads
 	case h == deletes:
 		out = append(out, deletion(argv[1:]))
-	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // runsInlineCode is added below, because it says more
+	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // the harm runsInlineCode is added below instead, because its reason says more
 	case h == runsInlineCode && (known.Interprets || name == "." || name == "source"):
 		out = append(out, interpretation(name, argv[1:]))
 	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData), h == usesNetwork && deletesByRequest(name, argv[1:]):
@@ -226,7 +226,6 @@ func harmOfContainers(name string, args []string) Harm {
 // mightyCapability matches a capability with which a container may change the machine.
 var mightyCapability = lazyregexp.New(`(?i)^(cap_)?(all|sys_admin|sys_ptrace|sys_module|sys_rawio|dac_read_search|bpf)$`)
 
-// mountSources returns the sources of the flags --mount.
 func mountSources(args []string) (all []string) {
 	for _, mount := range flagValues(args, "mount") {
 		for part := range strings.SplitSeq(mount, ",") {
@@ -275,7 +274,7 @@ func deletesBranches(w string) bool {
 	return slices.Contains([]string{"-d", "--delete", "--mirror", "--prune"}, w) || strings.HasPrefix(w, ":") && len(w) > 1
 }
 
-// interpretation returns the harm of a shell: it runs code in its words, a script, or its input.
+// interpretation returns the harm of a shell, which runs code in its words, a script, or its input.
 func interpretation(name string, args []string) Harm {
 	operand := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") })
 	flags := args

@@ -88,8 +88,8 @@ func missing(t *testing.T, program string) {
 	}
 }
 
-// flagWords returns the flags of an entry as a user writes them. The value tells whether, according
-// to the entry, the flag takes the next word as its value.
+// flagWords returns the flags of an entry as a user writes them. The map's value tells whether,
+// according to the entry, the flag takes the next word as its value.
 func (c *Command) flagWords() map[string]bool {
 	out := map[string]bool{}
 	for _, l := range c.short + c.tail {

@@ -76,7 +76,7 @@ func checkNoTarget(_ Secrets, a *Args) string {
 	return ""
 }
 
-// goFlags returns the flags in own, and the flags that all build commands of go share.
+// goFlags returns the flags in the string own, and the flags that all build commands of go share.
 func goFlags(own string) *Command {
 	return &Command{oneDash: true, outputs: "o coverprofile cpuprofile memprofile blockprofile mutexprofile trace", check: checkGoFlags,
 		long: own + " v n x a race tags: trimpath buildvcs= p: mod: ldflags! gcflags! work"}

@@ -37,8 +37,8 @@ var ghFilters = []string{"q", "jq", "t", "template"}
 // ghPath matches a path of GitHub's API. It does not match addresses of other hosts.
 var ghPath = lazyregexp.New(`^/?(?:repos|users?|orgs|search|rate_limit)(?:/\.?[A-Za-z0-9_@:+-][A-Za-z0-9_.@:+-]*)*(?:\?[A-Za-z0-9_.=&%/:+-]*)?$`)
 
-// checkGhAPI allows gh api to read. Without the flags for fields and methods, which the entry does
-// not list, gh api sends a GET.
+// checkGhAPI allows gh api to read. gh api sends a GET unless it has a flag for a field or a method, and the
+// entry lists no such flag.
 func checkGhAPI(s Secrets, a *Args) string {
 	if len(a.operands) != 1 || !ghPath.MatchString(a.operands[0].Text) {
 		return "reads another address than one of GitHub's usual paths"
@@ -67,8 +67,8 @@ func WithoutTexts(argv []string) []string {
 	return out
 }
 
-// addsTarget reports whether one of the words rest, which follow the runner's command shown, is a
-// further target for the runner.
+// addsTarget reports whether a rule for a runner's command would let a further target in. The slice shown has
+// the words in the rule. The slice rest has the words that follow them in the call.
 func addsTarget(shown, rest []string) bool {
 	c := Entry(shown[0])
 	for i, w := range rest {
@@ -80,8 +80,9 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// Bounded reports whether a rule for the command shown also covers this command with the words rest
-// after it. None of the words may add a target or lead outside the project.
+// Bounded reports whether a rule for a command covers it with further words. The slice shown has the words in
+// the rule, and the slice rest has the further words. None of these may add a target or lead outside the
+// project.
 func Bounded(shown, rest []string, loc *pathname.Location) bool {
 	if shown[0] == "rtk" && len(shown) > 1 {
 		shown = shown[1:]
@@ -104,7 +105,7 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 		return false
 	}
 	assigns := !(c.level == levelApproved && c.Text) // if the operands of a command are text, none of them sets a variable
-	paths := rest                                    // any word of a command of tmux that is not listed may be a path
+	paths := rest                                    // every word of an unlisted tmux command may be a path
 	if shown[0] != "tmux" || c.level == levelApproved {
 		paths = WithoutTexts(append([]string{shown[0]}, rest...))[1:]
 	}
@@ -124,13 +125,13 @@ var readsOfOneKind = [][]string{
 	{"tmux capture-pane", "tmux display-message"},
 }
 
-// ReadsService reports whether argv begins with the name of one of the commands readsOfGh.
+// ReadsService reports whether argv begins with the name of a command in readsOfGh.
 func ReadsService(argv []string) bool {
 	return slices.ContainsFunc([]int{2, 3}, func(n int) bool { return slices.Contains(readsOfGh, strings.Join(argv[:min(n, len(argv))], " ")) })
 }
 
 // OtherReads returns the names of all other commands that read data of the same kind as the command with this
-// name. If name is not the name of one of the commands readsOfOneKind, OtherReads returns nil.
+// name. If readsOfOneKind does not have the command, OtherReads returns nil.
 func OtherReads(name []string) (others [][]string) {
 	own := strings.Join(name, " ")
 	for _, list := range readsOfOneKind {
@@ -146,8 +147,8 @@ func OtherReads(name []string) (others [][]string) {
 	return others
 }
 
-// checkTmux allows a command of tmux to read. tmux takes a word that ends in a semicolon for the end of a command,
-// and runs programs that a format names.
+// checkTmux refuses a semicolon, because tmux takes it for the end of a command. It also refuses every format
+// that tmuxFormat does not match, because a format may run a program.
 func checkTmux(_ Secrets, a *Args) string {
 	ends := func(w string) bool { return strings.Contains(w, ";") }
 	if slices.ContainsFunc(a.flags, func(f flag) bool { return ends(f.value) }) || slices.ContainsFunc(a.operands, func(w word.Word) bool { return ends(w.Text) }) {
@@ -179,7 +180,8 @@ func leadsOut(w string, loc *pathname.Location) bool {
 	})
 }
 
-// RunnerName returns how many first words of argv name a runner, or 0 if argv is not a runner.
+// RunnerName returns how many of the first words in argv are a runner's name, or 0 if argv does not begin
+// with a runner.
 func RunnerName(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := RunnerName(argv[1:]); n > 0 {

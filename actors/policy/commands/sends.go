@@ -12,7 +12,7 @@ func Reaches(harms []Harm) bool {
 	})
 }
 
-// OnlyTransfers reports whether the harm is that data goes to or comes from another machine.
+// OnlyTransfers reports whether the harm is only that data goes to or comes from another machine.
 func (h Harm) OnlyTransfers() bool { return h == usesNetwork || h == copiesRemotely }
 
 // PrintsSecrets reports whether a program prints secrets, such as env.
@@ -61,7 +61,7 @@ func SentWords(argv []string) (all []string) {
 		return append(files, args...)
 	case "kubectl":
 		if at := slices.Index(args, "--"); at >= 0 {
-			args = args[:at] // the rest names files on the other machine
+			args = args[:at] // the words after -- name files on the other machine
 		}
 	}
 	for i, a := range args {
@@ -76,7 +76,7 @@ func SentWords(argv []string) (all []string) {
 	return all
 }
 
-// plainLocal reports whether the last word of a copy is certainly a file of this machine.
+// plainLocal reports whether the last word of a copy command is certainly a file of this machine.
 func plainLocal(w string) bool { return w != "" && !strings.ContainsAny(w, ":$`") }
 
 // FileIn returns the file in a word such as @.env, name=@.env, --data=@.env or file://.env. Any other word
@@ -122,8 +122,8 @@ func Destinations(argv []string) []string {
 	return places
 }
 
-// InUse reports whether the name of a place is a text of nod, such as "the context in use", for a place that
-// a program's settings choose.
+// InUse reports whether the name of a place is a text such as "the context in use", by which nod names a
+// place that a program's settings choose.
 func InUse(place string) bool {
 	for _, s := range systems {
 		if s.inUse == place {

@@ -58,7 +58,8 @@ const (
 	maxVerbs  = 40
 )
 
-// sqlTokens returns the words and characters of SQL in lower case, without comments. Each string is "'".
+// sqlTokens returns the words and characters of SQL in lower case, without comments. The token "'" replaces
+// each string.
 func sqlTokens(text string, mysql bool) (tokens []string) {
 	for i := 0; i < len(text); {
 		c, rest := text[i], text[i:]
@@ -104,8 +105,8 @@ func lineEnd(text string) int {
 	return len(text)
 }
 
-// quotedEnd returns the length of the quoted text at the beginning of a text. A doubled quote does not end it,
-// and with escapes, neither does a quote after a backslash.
+// quotedEnd returns the length of the quoted text at the beginning of a text. A doubled quote does not end
+// the quoted text. If the argument escapes is true, a quote after a backslash does not end it either.
 func quotedEnd(text string, escapes bool) int {
 	for i := 1; i < len(text); i++ {
 		switch {
@@ -133,7 +134,7 @@ func splitStatements(tokens []string) (all []sqlStatement) {
 	return append(all, tokens[from:])
 }
 
-// findings returns the harms of one statement, also of those within it, as in WITH x AS (DELETE …).
+// findings returns the harms of a statement and of the statements within it, as in WITH x AS (DELETE …).
 func (s sqlStatement) findings() (all []Finding) {
 	verbs := 0
 	for i, t := range s {
@@ -157,7 +158,8 @@ func (s sqlStatement) findings() (all []Finding) {
 	return all
 }
 
-// changeOfRows returns the harm of a verb at the index i that changes rows, and the index of the table's name.
+// changeOfRows returns the harm of the verb at the index i if this verb changes rows, and the index of the
+// table's name.
 func (s sqlStatement) changeOfRows(i int) (h Harm, at int) {
 	next := s.skip(i+1, "only", "low_priority", "quick", "ignore", "or", "rollback", "abort", "fail", "replace")
 	switch s[i] {
@@ -188,8 +190,8 @@ func (s sqlStatement) changeOfRows(i int) (h Harm, at int) {
 	return Harm{}, 0
 }
 
-// changeOfStructure returns the harm of a verb at the index i that changes more than rows, and the index of the
-// name of what it changes.
+// changeOfStructure returns the harm of the verb at the index i if this verb changes more than rows, such as
+// a table. It also returns the index of the changed object's name.
 func (s sqlStatement) changeOfStructure(i int) (h Harm, at int) {
 	kind := s.skip(i+1, "foreign", "external", "temporary", "temp", "unlogged", "or", "replace", "materialized", "unique", "global", "local")
 	what := s.at(kind)
@@ -216,7 +218,7 @@ func (s sqlStatement) changeOfStructure(i int) (h Harm, at int) {
 	return Harm{}, 0
 }
 
-// noVerbAfter are words after which the name of a statement is not a statement.
+// After one of the words in noVerbAfter, a verb such as update begins no statement.
 var noVerbAfter = []string{"on", "for", "before", "after", "instead", "of", "grant", "revoke", ",", ".", "=", "to", "and", "can", "not", "how", "i", "you", "we", "please"}
 
 var (
@@ -270,8 +272,8 @@ func (s sqlStatement) skip(i int, words ...string) int {
 	return i
 }
 
-// clause returns the index of a keyword at or after i, outside of brackets that open there. Without the keyword, it
-// returns 0.
+// clause returns the index of the first keyword at or after the index i, or 0 if there is none. A keyword in
+// brackets does not count.
 func (s sqlStatement) clause(i int, keyword string) int {
 	depth := 0
 	for last := min(len(s), i+maxClause); i < last && depth >= 0; i++ {
@@ -289,8 +291,8 @@ func (s sqlStatement) clause(i int, keyword string) int {
 	return 0
 }
 
-// worse returns the harm all if no condition limits the rows, else the harm some. A condition that is always
-// true limits nothing.
+// worse returns the argument all if no WHERE clause limits the rows, and otherwise the argument some. A
+// WHERE clause that is always true limits nothing.
 func (s sqlStatement) worse(i int, all, some Harm) Harm {
 	where := s.clause(i, "where")
 	if where == 0 {

@@ -86,7 +86,7 @@ func systemNames(name string, args []string) (names []string) {
 	}
 	switch {
 	case len(names) > 0:
-	case slices.Contains(words, ""): // the shell knows the word, which may be an address
+	case slices.Contains(words, ""): // only the shell knows the word, which may be an address
 		return []string{Unknown}
 	default:
 		return []string{s.inUse}
@@ -121,7 +121,8 @@ func databaseOf(name string, args []string) string {
 }
 
 // onGitHub returns the repository that an operand of a gh command names, as text for people. If no operand
-// names a repository, names is empty. inUse then says what gh uses unless a flag names a repository.
+// names a repository, the result names is empty. The result inUse then describes what gh uses, unless a flag
+// names a repository.
 func onGitHub(args []string) (names []string, inUse string) {
 	all := operands(args, "X", "method", "f", "F", "field", "raw-field", "hostname", "H", "header", "q", "jq", "t", "template", "input", "p", "preview", "cache", "R", "repo")
 	if len(all) == 0 {

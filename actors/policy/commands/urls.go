@@ -12,7 +12,7 @@ import (
 var urlIn = lazyregexp.New("(?i)[a-z][a-z0-9+.-]*://[^\\s\"'`<>|]+")
 
 // URLFaults returns the faults of the URLs that a command may connect to, without duplicates. A command that
-// only prints or searches text has none. partial reports whether only the shell knows a part of a word.
+// only prints or searches text has none. The result partial is true if only the shell knows a part of a word.
 func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) {
 	name := ProgramName(argv[0])
 	client := name == "curl" || name == "wget"
@@ -51,13 +51,13 @@ var fewSlashes = lazyregexp.New(`(?i)^(https?|ftps?):/{0,3}`)
 
 func hasScheme(w string) bool { return strings.Contains(w, "://") }
 
-// The number of URLs in one word, and the bytes of all URLs in a command, that nod checks.
+// nod checks at most maxURLs URLs in one word, and maxURLBytes bytes of URLs in one command.
 const (
 	maxURLs     = 20
 	maxURLBytes = 8 << 10
 )
 
-// bareURL matches the address of a web server without its scheme. It needs more than the name of a host.
+// bareURL matches the address of a web server without its scheme. The name of a host alone does not match.
 var bareURL = lazyregexp.New(`^(?:[^-\s/@{}"'=][^\s/@{}"']*@[\w.-]+|[\w-]+(?:\.[\w-]+)+(?::\d+)?[/?])`)
 
 // gitConnects reports whether a git command connects to another repository or stores the address of one.

@@ -32,7 +32,7 @@ func newChecks() map[string]func(*command) {
 	return table
 }
 
-// kills checks kill, which in a container can stop only jobs that the same line started.
+// kills checks the command kill, which in a container can stop only jobs that the same line started.
 func (c *command) kills() {
 	for _, t := range c.args {
 		if !t.Known || !c.script.Background || !strings.HasPrefix(t.Text, "%") && !strings.HasPrefix(t.Text, "-") {
@@ -45,7 +45,7 @@ func (c *command) kills() {
 	}
 }
 
-// pages checks less and more, whose flags may name a file to write or a program.
+// pages checks the pagers "less" and "more", whose flags may name a file to write or a program.
 func (c *command) pages() {
 	for _, t := range c.args {
 		if w := t.Before(); strings.HasPrefix(w, "-") && strings.ContainsAny(w, "oOkKtT-") && w != "--" || strings.HasPrefix(w, "+") {
@@ -71,7 +71,7 @@ var losesWork = set("rm unlink mv shred srm truncate dd wipefs trash trash-put r
 	"hg svn jj bzr cvs fossil darcs rcs ci co sl merge sdiff strip ranlib run-parts ucf uudecode zipcloak zipnote zipsplit funzip unzipsfx hardlink namei symlinks mkdtemp mknod mkfifo ptar clang-tidy scalar ssh-keygen gpg gpg2 certutil keytool " +
 	"pwsh powershell powershell_ise cmd cscript wscript mshta rundll32 wsl nu elvish xonsh fish csh tcsh")
 
-// people lists the commands about which a person must decide, with the reasons.
+// The map people has the commands about which a person must decide, with the reasons.
 var people = peopleTable()
 
 func peopleTable() map[string]string {

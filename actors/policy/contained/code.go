@@ -295,8 +295,8 @@ func (c *command) runsCode(t shell.Term) {
 	}
 }
 
-// importsFiles checks the files that code imports by their paths, because a line may have put code into such
-// a file.
+// importsFiles checks the files that a program's code imports by their paths, because a line may have put
+// code into such a file.
 func (c *command) importsFiles(code string) {
 	for _, m := range imports.FindAllStringSubmatch(code, -1) {
 		text := m[1] + m[2]
@@ -327,7 +327,8 @@ const maxCode = 4 << 10
 
 var codeWord = lazyregexp.New("[^\\s'\"`(),;=<>{}]+")
 
-// arguments matches an index of a program's arguments. Otherwise nod would take the index for a pattern.
+// arguments matches an index of a program's arguments, such as argv[1]. nod ignores the index, because it
+// would take the brackets for a file name pattern.
 var arguments = lazyregexp.New(`\b(argv|ARGV|args)\[\d+\]`)
 
 func namesSecret(c *command, code string) bool {
@@ -348,8 +349,8 @@ func dangerous(code string) bool {
 	return dangerousCode.MatchString(safeOpen.ReplaceAllString(code, ""))
 }
 
-// withoutLookups returns code of Node.js or Bun without the calls that only look up the path of a module. The word
-// that replaces such a call is no string, so that nothing can load the module by it unnoticed.
+// withoutLookups returns code of Node.js or Bun without the calls that only look up the path of a module. A
+// name, and not a string, replaces each call, so that nod still notices code that loads the module.
 func (c *command) withoutLookups(code string) string {
 	if c.name != "node" && c.name != "bun" {
 		return code

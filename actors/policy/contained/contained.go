@@ -44,7 +44,7 @@ type Judge struct {
 	checks    map[string]func(*command)
 }
 
-// New returns a Judge for which a file is a secret if its name is in names.
+// New returns a Judge that takes a file for a secret if the argument names has its name.
 func New(names *secrets.Names) *Judge {
 	return &Judge{names: names, protected: secrets.CompileProtected(), checks: newChecks()}
 }
@@ -109,7 +109,7 @@ func (j *judge) need(words []shell.Term, tag string) {
 	}
 }
 
-// shown returns the first words of a command, which people see.
+// shown returns the words by which people see a command: its first three words, up to an unknown one.
 func shown(words []shell.Term) string {
 	var out []string
 	for _, w := range words[:min(len(words), 3)] {
@@ -310,8 +310,7 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	}
 }
 
-// other checks a command for which the map checks has no entry. The kernel limits the effects of the
-// command.
+// other checks a command that is not in the map named checks. The kernel limits the effects of the command.
 func (c *command) other() {
 	switch {
 	case pureReaders[c.name]:

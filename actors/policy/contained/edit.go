@@ -54,7 +54,7 @@ func (c *command) edits() {
 	}
 }
 
-// bareDelete matches a sed script that deletes lines or quits, and gives no address.
+// bareDelete matches a sed script that deletes or quits without an address, and so affects every line.
 var bareDelete = lazyregexp.New(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
 
 // mostLines matches a sed script, or flags, that drop most lines. Such a script prints only

@@ -140,7 +140,7 @@ func (c *command) links() {
 	}
 }
 
-// creates checks commands that create or change the files in their operands, and lose no content.
+// creates checks commands that create or change the files in their operands without a loss of content.
 func (c *command) creates() {
 	_, operands := split(c.args, "-m", "-r", "-d", "-t", "--mode", "--reference", "--date")
 	for _, t := range operands {
@@ -198,8 +198,8 @@ func (c *command) archives() {
 	c.refuse("may overwrite files of the project")
 }
 
-// compresses checks gzip and similar commands. Without a flag that keeps the input file, such a
-// command replaces it. An unlisted flag may delete files, overwrite files or read further flags.
+// compresses checks gzip and similar commands. Such a command replaces its input file unless a flag
+// keeps the file. An unlisted flag may delete files, overwrite files or read further flags.
 func (c *command) compresses() {
 	list := commands.Compressors()[c.name]
 	argv, _ := c.argv()

@@ -74,7 +74,8 @@ func (c *command) git() {
 }
 
 // shows refuses a command that prints files of a repository with tracked secrets. A container hides such
-// a secret only in the work tree, so git would print it from the repository as removed text.
+// a secret only in the work tree. git would therefore think that the file was removed, and would print
+// its content from the repository.
 func (c *command) shows(sub string, texts, dirs []string) {
 	shown, objects := commands.GitShows(sub, texts)
 	for _, dir := range dirs {
@@ -191,7 +192,7 @@ func (c *command) remote(name string, rest []string, args []shell.Term) {
 	tag := "@network"
 	for i, w := range rest {
 		if name == "ls-remote" && strings.HasPrefix(w, "/") && c.inProject(w) {
-			return // git lists a repository in the project
+			return // git only lists a repository in the project, without network
 		}
 		switch u, err := url.Parse(w); {
 		case sshRemote.MatchString(w):

@@ -198,8 +198,9 @@ func (c *command) farTarget(name string) {
 
 var takesTargets = set("make gmake just task rake npm pnpm yarn bun gradle gradlew mvn mvnw ninja nx turbo invoke inv nox tox hatch pdm mix composer bundle sbt lein grunt gulp ant bazel cmake lerna deno cargo")
 
-// npx checks a command of npx, which fetches a package and runs it. A project usually has a known runner,
-// such as jest, already. For any other package, the command needs permission to reach npm's hosts.
+// npx checks a command of npx, which fetches a package and runs it. A known runner, such as jest, needs no
+// network, because it is usually installed in the project. Any other package needs permission to reach
+// npm's hosts.
 func (c *command) npx() {
 	_, operands := split(c.args, "-p", "--package")
 	before := slices.IndexFunc(c.args, func(t shell.Term) bool { return !strings.HasPrefix(t.Before(), "-") })

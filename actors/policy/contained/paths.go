@@ -170,7 +170,8 @@ func (c *command) programPath(name shell.Term) {
 	}
 }
 
-// writes checks a file that a command writes. If over is true, the file's earlier content is lost.
+// writes checks a file that a command writes. If the argument over is true, the file's earlier content
+// is lost.
 func (c *command) writes(t shell.Term, over bool) {
 	if t.Known && device(t.Text) {
 		return

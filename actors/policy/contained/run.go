@@ -14,9 +14,9 @@ type Program struct {
 	Creds string // the key file
 }
 
-// RunLine returns the command line with which the program p runs the decided line. The key names the
-// decision's record. Bash, Zsh, dash and fish read the result as one command, nod exec, whose last
-// word is the decided line.
+// RunLine returns the command line with which the program p runs a line that nod has allowed. The
+// key names the decision's record. Bash, Zsh, dash and fish read the result as one command, nod
+// exec, whose last word is that line.
 func RunLine(p Program, key, line string) string {
 	words := []string{Quote(p.Path)}
 	for _, option := range [][2]string{{"--data", p.Data}, {"--nats-url", p.URL}, {"--creds", p.Creds}} {

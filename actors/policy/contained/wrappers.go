@@ -30,7 +30,7 @@ func (c *command) again(words []shell.Term) {
 	c.step(c.script, shell.Step{Words: words, Dirs: c.Dirs, Piped: c.Piped, Redirects: c.inputOnly()})
 }
 
-// inputOnly returns only the redirections of the input, because step checks those of the output.
+// inputOnly returns only the redirections of the input, because the function step checks those of the output.
 func (c *command) inputOnly() []shell.Redirect {
 	return slices.DeleteFunc(slices.Clone(c.Redirects), func(r shell.Redirect) bool { return r.Kind == shell.Truncates || r.Kind == shell.Appends })
 }
@@ -81,7 +81,8 @@ func (c *command) wraps() {
 // unknownWord stands for a word that a command gets from another program, such as xargs.
 var unknownWord = shell.Term{}
 
-// filled returns words, but replaces each word that contains the text mark by an unknown word.
+// filled returns a copy of a command's words. An unknown word replaces each word that contains the
+// placeholder in the argument mark.
 func filled(words []shell.Term, mark string) []shell.Term {
 	out := slices.Clone(words)
 	for i := range out {
@@ -122,7 +123,7 @@ func (c *command) appends() {
 }
 
 // fills checks a command that gets further words from files or from another command. The further
-// words may be flags and paths, so the command must lose no work with any words.
+// words may be flags and paths, so the command must lose no work, whatever these words are.
 func (c *command) fills(words []shell.Term) {
 	if len(words) == 0 || !words[0].Known {
 		c.refuse("runs a command that is not known")
@@ -138,7 +139,7 @@ func (c *command) fills(words []shell.Term) {
 	}
 }
 
-// filledGit reports whether a git command loses no work with any further words.
+// filledGit reports whether a git command loses no work, whatever further words it gets.
 func filledGit(words []shell.Term) bool {
 	return len(words) > 1 && (words[1].Text == "add" || words[1].Text == "check-ignore")
 }

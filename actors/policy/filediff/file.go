@@ -14,11 +14,11 @@ type file struct {
 	text   string
 	lines  []string // each line ends with its line break
 	starts []int
-	// The line i was searched for secrets if scanned[i] is true, and has none if clean[i] is true.
+	// If scanned[i] is true, the line i was searched for secrets. If clean[i] is true too, the line has none.
 	scanned, clean []bool
 }
 
-// place is the part text[from:to] of a file, which is in the lines first to last.
+// place is the part text[from:to] of a file. It begins in the line first and ends in the line last.
 type place struct{ from, to, first, last int }
 
 func newFile(text string) *file {
@@ -50,7 +50,7 @@ func (f *file) place(from, to int) place {
 	return place{from, to, min(f.lineAt(from), last), min(f.lineAt(max(from, to-1)), last)}
 }
 
-// places returns the first maxPlaces places of the text old, which must not be empty.
+// places returns the first maxPlaces places where the file contains a text. The text must not be empty.
 func (f *file) places(old string) (all []place) {
 	for at := 0; len(all) < maxPlaces; {
 		i := strings.Index(f.text[at:], old)
@@ -97,7 +97,7 @@ func (c *Comparison) scanLines(f *file, from, to int) {
 	for i := from; i < to; i++ {
 		f.scanned[i], f.clean[i] = true, !c.exposed[f.lines[i]]
 	}
-	redacted, n := redact.Redactor{}.Text(text) // do not use the rule for commands that write a secret file, because it hides all later text
+	redacted, n := redact.Redactor{}.Text(text) // leave out the rule for commands that write a secret file, because this rule hides all later text
 	if n == 0 {
 		return
 	}

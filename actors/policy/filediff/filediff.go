@@ -49,7 +49,7 @@ func New() *Comparison { return &Comparison{exposed: map[string]bool{}} }
 // Edits returns, for each edit of a call, its places in the text. Each edit applies to the result of the
 // edits before it. Hosts write line breaks in an edit as \n even if the file has \r\n, so Edits reads \r\n
 // in the file as \n. Edits does not compare a file with both kinds of line breaks, because hosts differ in
-// the places that they find. Edits stops when ctx has ended.
+// the places that they find. Edits stops when the context ends.
 func (c *Comparison) Edits(ctx context.Context, text string, edits []tools.TextEdit) []schemas.DiskEdit {
 	out := make([]schemas.DiskEdit, len(edits))
 	rest := "" // the note of all remaining edits
@@ -145,9 +145,9 @@ func (c *Comparison) exposeRests(f *file, places []place, with string) {
 	}
 }
 
-// hunks returns the first places with the lines around them. Places with touching lines share a hunk.
-// texts is the length, in bytes, of the edit's own texts, which are shown at each place. note is the
-// reason if there are no hunks.
+// hunks returns the first places with the lines around them. Places with touching lines share a hunk. The
+// argument texts is the length, in bytes, of the edit's own texts, which are shown at each place. If there
+// are no hunks, the result note is the reason.
 func (c *Comparison) hunks(f *file, places []place, texts int) (hunks []schemas.DiskHunk, note string) {
 	last, end := -1, 0 // the last line of the newest hunk, and the end of the hunk's last place
 	for i, p := range places {
@@ -219,8 +219,8 @@ func (c *Comparison) store(n int) bool {
 	return true
 }
 
-// Changes returns the differences between a file and its replacement. If there are no differences to
-// show, note is the reason.
+// Changes returns the differences between a file and its replacement. If there are no differences to show,
+// the result note is the reason.
 func (c *Comparison) Changes(ctx context.Context, before, after string) (changes []schemas.DiskChange, note string) {
 	if CountLines(before)+CountLines(after) > maxLines || ctx.Err() != nil {
 		return nil, NoTime
@@ -260,7 +260,8 @@ func (c *Comparison) Changes(ctx context.Context, before, after string) (changes
 	return changes, ""
 }
 
-// applies reports whether the edits are whole lines in order, and turn the text before into the text after.
+// applies reports whether the edits replace whole lines, follow the order of the text, and turn the first
+// text into the second.
 func applies(before, after string, edits []udiff.Edit) bool {
 	var made strings.Builder
 	at := 0

@@ -45,8 +45,8 @@ type directory struct {
 	seen  map[ID]bool     // the trees that were read at this path
 }
 
-// NewHistory returns a History that finds the files for which listed returns true. Paths are
-// relative to the top of the work tree.
+// NewHistory returns a History that finds the files for which the function listed returns true. Paths
+// are relative to the top of the work tree.
 func NewHistory(listed func(path string) bool) *History {
 	return &History{listed: listed, root: &directory{}, found: map[string]map[ID]bool{}, packs: map[string]int{}, loose: map[string]bool{}, looked: map[string]time.Time{}}
 }
@@ -91,7 +91,8 @@ func (d *directory) lists(h *History, name []byte) bool {
 }
 
 // Read reads the new commits of a repository. The argument common is the repository's common directory.
-// At the time until, Read stops and returns ErrUnfinished. After an error, listed files may be missing.
+// At the time in the argument until, Read stops and returns ErrUnfinished. After an error, listed files
+// may be missing.
 func (h *History) Read(common string, until time.Time) error {
 	for {
 		if err := h.read(common, until); !errors.Is(err, errMoved) {
@@ -147,8 +148,8 @@ func (h *History) read(common string, until time.Time) error {
 // tick, its time may be the same after both changes.
 const tick = 100 * time.Millisecond
 
-// stamp describes the object files. It changes if an object or a pack is added or removed. If
-// settled is false, the next change may leave the stamp unchanged.
+// stamp describes the object files. It changes if an object or a pack is added or removed. If the
+// result settled is false, the next change may leave the stamp unchanged.
 func (o *objects) stamp() (stamp string, settled bool) {
 	var b strings.Builder
 	settled = true

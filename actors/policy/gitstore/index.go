@@ -16,8 +16,8 @@ type Entry struct {
 	Time    time.Time // the file's modification time at git's last comparison
 }
 
-// Index calls the function each for every file in an index for which listed returns true. It returns
-// an error if it cannot read the whole index. It cannot read an index that is split over two files.
+// Index calls the function each with every file of an index for which the function listed returns true. It
+// returns an error if it cannot read the whole index. It cannot read an index that is split over two files.
 func Index(file string, listed func(path string) bool, each func(Entry)) error {
 	data, err := readBounded(file, maxFile)
 	if err != nil {
@@ -71,7 +71,7 @@ func Index(file string, listed func(path string) bool, each func(Entry)) error {
 			})
 		}
 	}
-	for len(rest) >= 8 { // extensions
+	for len(rest) >= 8 { // extensions follow the files
 		size := binary.BigEndian.Uint32(rest[4:])
 		if string(rest[:4]) == "link" || int64(size) > int64(len(rest)-8) {
 			return damaged
@@ -82,8 +82,8 @@ func Index(file string, listed func(path string) bool, each func(Entry)) error {
 }
 
 // stripped reads a number from an index of version 4, in which a name may begin like the previous
-// name. cut is how many bytes of the previous name to remove at its end. size is the length of the
-// number, or 0 if the number is damaged.
+// name. The result cut is this number: how many bytes to remove at the previous name's end. The
+// result size is the length of the number's bytes, or 0 if they are damaged.
 func stripped(data []byte) (cut, size int) {
 	for i, b := range data[:min(len(data), 4)] {
 		if i > 0 {

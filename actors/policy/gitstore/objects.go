@@ -65,14 +65,15 @@ type object struct {
 	data []byte
 }
 
-// place is the place of an object in a pack.
+// place tells in which pack, and at which offset, an object is.
 type place struct {
 	in *pack
 	at int64
 }
 
-// alternates returns the object directories from which git reads for a repository. These are dir and
-// the directories that its file info/alternates names. depth limits the nesting of such files.
+// alternates returns the object directories from which git reads for a repository. These are the
+// directory dir and the directories that the file info/alternates in dir names. The argument depth
+// limits the nesting of such files.
 func alternates(dir string, depth int) []string {
 	dirs := []string{dir}
 	text, err := readBounded(dir+"/info/alternates", 64<<10)
@@ -126,8 +127,8 @@ func (o *objects) read(id ID) (object, error) {
 	return object{}, errMissing
 }
 
-// loose reads an object that is not in a pack, from the file name. If whole is false, it returns the
-// content of a commit, and only the kind of any other object.
+// loose reads an object that is not in a pack, from the file name. If the argument whole is false, it
+// returns the kind of every object, but the content only of a commit.
 func (o *objects) loose(name string, whole bool) (object, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -238,7 +239,7 @@ func (o *objects) keep(at place, obj object) {
 
 var errDelta = errors.New("a delta is damaged")
 
-// applyDelta returns the object that a delta makes of the object base.
+// applyDelta returns the object that results from a delta and its base.
 func applyDelta(base, delta []byte) ([]byte, error) {
 	from, n := binary.Uvarint(delta)
 	if n <= 0 || from != uint64(len(base)) {

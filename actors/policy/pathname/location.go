@@ -23,7 +23,7 @@ type Location struct {
 	Looked        *Looks              // if not nil, it collects the places at which Follow and ExposedBelow look
 	Tracked       map[string]Tracked  // the secrets that the repositories of directories track; nil means unknown
 	Remotes       map[string]Remotes  // the remotes of the repository of each directory; if a directory is missing, its remotes are unknown
-	LookedIn      *[]string           // if not nil, it collects the directories for TrackedAt
+	LookedIn      *[]string           // if not nil, it collects the directories with which TrackedAt is called
 	Changeable    bool                // nod may change the line before it runs
 	Home          string              // the home directory, in the form of Clean; "" if unknown
 	Lost          bool                // the command may run in any directory
@@ -47,7 +47,7 @@ func Locate(cwd, project, home string) Location {
 	return p
 }
 
-// SetTops sets the tops of the project and of its work trees; nil means that they are unknown.
+// SetTops sets the tops of the project and of its work trees; if the argument is nil, they stay unknown.
 func (loc *Location) SetTops(dirs []string) {
 	if dirs == nil {
 		return

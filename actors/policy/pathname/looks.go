@@ -62,9 +62,9 @@ func (loc *Location) joined(t string) []string {
 
 // ExposedBelow returns the first exposed file that one of these searches shows, or "". The path of each
 // search is as the call writes it. If searches is empty, the search is of the current directory. Files for
-// which skips returns true do not count. If there is no such file, but nod does not know all files,
-// unsearched is true: a search enters a directory of Unsearched, or is not in Searched. found is then this
-// directory or the path of the search.
+// which the function skips returns true do not count. The result unsearched is true if there is no such
+// file, but nod does not know all files, because a search enters a directory of Unsearched or is not in
+// Searched. The result found is then this directory or the search's path.
 func (loc *Location) ExposedBelow(searches []Search, skips func(file string) bool) (found string, unsearched bool) {
 	if len(searches) == 0 {
 		searches = []Search{{Path: "."}}
@@ -128,8 +128,8 @@ func MayMatch(pattern, name string) bool {
 	return Overlap(strings.ToLower(pattern), literal(strings.ToLower(name)), true)
 }
 
-// literal replaces the special characters of a pattern in a name. It replaces a letter beyond ASCII
-// by *, because one ? matches only one of the letter's bytes.
+// literal replaces the characters of a name that have a special meaning in a pattern. It replaces a letter
+// beyond ASCII by *, because one ? matches only one of the letter's bytes.
 func literal(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

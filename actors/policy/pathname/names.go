@@ -77,7 +77,7 @@ func Compile(lists ...[]string) *Names {
 }
 
 // Has reports whether p may mean a listed path or a path below a listed path. p may contain
-// wildcards. If dots is true, a leading wildcard in p also matches a leading dot.
+// wildcards. If the argument dots is true, a leading wildcard in p also matches a leading dot.
 func (n *Names) Has(p string, dots bool) bool {
 	if n.cannotMatch(p) {
 		return false
@@ -172,9 +172,9 @@ func (n *Names) rooted(p string) bool {
 	return len(at) > 0 && (n.top[at[0]|0x20] || at[0] == '.')
 }
 
-// globMayMatch reports whether the segment s, which contains wildcards, may mean a listed name.
-// Unless last is true, s means a directory. It then matches only hidden names, because all listed
-// directories are hidden, and a lone * matches nothing.
+// globMayMatch reports whether the segment s, which contains wildcards, may mean a listed name. If
+// the argument last is false, s means a directory. Then s matches only hidden names, because all
+// listed directories are hidden; and if s has only stars, it matches nothing.
 func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
@@ -209,8 +209,8 @@ func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	return true
 }
 
-// MayLeadFrom reports whether a listed path may begin in one of dirs and continue below it. For
-// most directories it returns false; a caller then need not resolve relative paths.
+// MayLeadFrom reports whether a listed path may begin in one of these directories and continue
+// below it. For most directories it returns false, and the caller need not resolve relative paths.
 func (n *Names) MayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {

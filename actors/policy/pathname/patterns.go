@@ -16,10 +16,10 @@ func IsGlob(s string) bool {
 	return false
 }
 
-// Overlap reports whether a name may match both shell, a pattern in a command, and listed, a
-// pattern in a list or a rule. In doubt it returns true. It reads brackets as *, unless they are
-// certain to mean one character, and a letter beyond ASCII in shell as *. It returns true for a shell with more than four *. If dots is false,
-// a leading wildcard in shell does not match a dot.
+// Overlap reports whether a name may match two patterns: that of a shell command, and that of a list or a
+// rule. In doubt it returns true, as it does for more than four * in the shell pattern. Unless brackets
+// certainly mean one character, it reads them as *. It also reads a letter beyond ASCII in the shell pattern
+// as *. If the argument dots is false, a leading wildcard in the shell pattern does not match a dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false

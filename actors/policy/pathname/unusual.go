@@ -10,7 +10,7 @@ import (
 var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
-// PlainDotName reports whether seg, which is in lower case, is one of dotNames.
+// PlainDotName reports whether a segment, which must be in lower case, is one of dotNames.
 func PlainDotName(seg string) bool { return dotNames[seg] }
 
 // NeverRemembered are files that decide which programs run, or that make a directory a repository. In
@@ -43,7 +43,7 @@ func Unusual(p string) []string {
 	return out
 }
 
-// shortName reports whether Windows may read seg as the short form of a longer name. For example,
+// shortName reports whether Windows may read a segment as the short form of a longer name. For example,
 // GIT~1 may be the short form of .git.
 func shortName(seg string) bool {
 	i := strings.IndexByte(seg, '~')

@@ -18,9 +18,9 @@ type NotImported struct {
 	Why  string `json:"why"`
 }
 
-// ImportClaudeCode imports the rules of a Claude Code settings file. It returns as NotImported the
-// rules that nod cannot parse, and the allow rules that would allow too much in nod. The error
-// means that settings is not a settings file.
+// ImportClaudeCode imports the rules of a Claude Code settings file. It returns as NotImported the rules
+// that nod cannot parse, and the allow rules that would allow too much in nod. The error means that the
+// argument is not a settings file.
 func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Permissions struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyPrefixRules is the reason not to import a rule whose condition is not the beginning of a shell
-// command.
+// onlyPrefixRules is the reason not to import a rule that is about something else than the beginning of a
+// shell command.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
 // plainPrefix matches the beginning of a command that has only plain words, with single spaces
@@ -43,8 +43,9 @@ func (in *ruleImport) takePrefix(list, prefix, text string) {
 }
 
 // ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and returns the other
-// allowed tools as NotImported. The imported rules allow no more than Gemini CLI does, because nod compares
-// whole words and Gemini CLI compares letters. The error means that settings is not a settings file.
+// allowed tools as NotImported. The imported rules allow no more than Gemini CLI does, because Gemini CLI
+// compares the beginning of the text letter by letter, and nod compares whole words. The error means that
+// the argument is not a settings file.
 func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Tools struct {
@@ -68,8 +69,8 @@ func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	return in.rules, in.left, nil
 }
 
-// geminiFields are the fields of a Gemini CLI rule that nod understands. A rule with another field
-// has a condition that nod's rules cannot express, so nod does not import the rule.
+// geminiFields are the fields of a Gemini CLI rule that nod understands. nod does not import a rule with
+// another field, because nod's rules cannot express the restriction in that field.
 var geminiFields = []string{"toolName", "commandPrefix", "decision", "priority", "denyMessage", "modes"}
 
 // ImportGeminiPolicy imports a policy file of Gemini CLI. It imports allow rules only if it can
@@ -98,8 +99,7 @@ func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, er
 	return in.dropDoubtfulAllows()
 }
 
-// geminiReadable reports whether a rule is for the shell, and has no condition besides the command's
-// prefix.
+// geminiReadable reports whether a rule is for the shell, and restricts only the command's prefix.
 func geminiReadable(r map[string]any) bool {
 	for field := range r {
 		if !slices.Contains(geminiFields, field) {

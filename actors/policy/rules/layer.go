@@ -41,9 +41,9 @@ func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 	return out, nil
 }
 
-// Applies reports whether the layer applies to a call of this agent, on this host, at this
-// location. tightens is true for deny and ask rules. Such rules also apply if a value that the
-// layer restricts is unknown, or if the call runs in a directory of a matching project.
+// Applies reports whether the layer applies to a call of this agent, on this host, at this location. The
+// parameter tightens is true for deny and ask rules. Such rules also apply if a value that the layer
+// restricts is unknown, or if the call runs in a directory of a matching project.
 func (l *Layer) Applies(agent, host string, loc *pathname.Location, tightens bool) bool {
 	return matchAny(l.Match.Agents, agent, tightens) && matchAny(l.Match.Hosts, host, tightens) && l.matchProject(loc, tightens)
 }

@@ -148,9 +148,9 @@ func (r *Rule) pathPattern(s string) error {
 	return nil
 }
 
-// CoversTool reports whether the rule covers this tool. A Read rule with a path also covers tools
-// that search. An Edit rule with a path also covers every tool that writes. If strict is false,
-// Read and Edit rules without a path also cover these tools.
+// CoversTool reports whether the rule covers this tool. A Read rule with a path also covers tools that
+// search. An Edit rule with a path also covers every tool that writes. If the argument strict is false, Read
+// and Edit rules without a path also cover these tools.
 func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	if r.tool == t.Name {
 		return true
@@ -288,9 +288,9 @@ func (r *Rule) segments(segs []string, allow bool) bool {
 	return false
 }
 
-// segmentsMatch reports whether the path segments segs match pattern, segment by segment. **
-// matches any number of segments. strict is false for deny and ask rules; wildcards in segs then
-// match too, and upper and lower case are equal.
+// segmentsMatch reports whether a path's segments match a pattern, segment by segment. In the pattern, **
+// matches any number of segments. The parameter strict is false for deny and ask rules. Then wildcards in
+// the path match too, and case does not matter.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {
 	case len(pattern) > 0 && pattern[0] == "**":

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/rules"
 )
 
-// The agent names no project. A deny rule then covers each full path that it could mean in some project, and
-// each relative path. An allow rule covers no path.
+// If the agent names no project, a deny rule covers every relative path, and each full path that the rule
+// could mean in some project. An allow rule covers no path.
 func TestARelativeRuleWithoutAProject(t *testing.T) {
 	for _, c := range []struct {
 		rule, path string

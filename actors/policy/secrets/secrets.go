@@ -100,7 +100,7 @@ var sourceExtensions = map[string]bool{
 	"toml": true, "ts": true, "tsx": true, "txt": true, "vue": true, "xml": true, "yaml": true, "yml": true, "zig": true,
 }
 
-// SourceExtension reports whether ext is an extension of source code or similar text.
+// SourceExtension reports whether an extension is one of source code or similar text.
 func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 
 // sourceTypes are file types of ripgrep whose hidden files contain no secrets. With the flag -t,
@@ -128,7 +128,8 @@ var dataExtensions = strings.Fields(".pem .key .p12 .pfx .p8 .ppk .jks .keystore
 // DataExtension reports whether files with this extension, such as .json, often hold secrets.
 func DataExtension(ext string) bool { return slices.Contains(dataExtensions, ext) }
 
-// TypeMayInclude reports whether a search of the type kind may show a file with the name base.
+// TypeMayInclude reports whether a search with the flag -t may show a file. The argument kind is the file
+// type of this flag, and base is the file's name.
 func TypeMayInclude(kind, base string) bool {
 	ext := strings.ToLower(path.Ext(base))
 	if types, ok := typesOf[ext]; ok && sourceTypes[kind] {
@@ -220,8 +221,8 @@ func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
 	return n.secrets.MayLeadFrom(loc.Dirs) || slices.ContainsFunc(loc.Dirs, func(d string) bool { return !loc.InTree(d) })
 }
 
-// MayBe reports whether the text t may mean a secret, one of nod's own files, or a hidden file
-// outside the project. If dots is true, wildcards in t also match hidden names.
+// MayBe reports whether the text t may mean a secret, one of nod's own files, or a hidden file outside the
+// project. If the argument dots is true, wildcards in t also match hidden names.
 //
 // A backslash in t has two meanings, and MayBe tries both. On Windows it is a separator. Elsewhere
 // it makes the next character of a pattern literal.
@@ -274,7 +275,7 @@ func (n *Names) listed(t string, dots bool) bool {
 	return n.secrets.Has(t, dots)
 }
 
-// MayPass reports whether a search with this filter may include secrets. The text may be several
+// MayPass reports whether a search with this filter may include secrets. The argument may have several
 // filters, separated by spaces. A search with a filter also includes hidden files that match the filter.
 func (n *Names) MayPass(filter string) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
@@ -330,7 +331,7 @@ func alternatives(filter string) []string {
 }
 
 // Own reports whether p may mean one of nod's own files. A pattern counts only if it contains a part of the
-// file's name. The pattern in rm * therefore does not count; nod asks about such a command in any case.
+// file's name. The pattern in rm * therefore does not count; nod asks about rm for other reasons.
 func (n *Names) Own(p string, loc *pathname.Location) bool {
 	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false

@@ -75,8 +75,8 @@ func isThisMachine(place string) bool {
 	return loopback.Is(strings.Trim(host, "[]"))
 }
 
-// secretScript returns the harm of a command that runs a file with secrets, such as .env, with the file. For any
-// other command, file is "".
+// secretScript returns a file with secrets, such as .env, that a command runs as a script, and the harm of
+// this. For any other command, file is "".
 func (f *Facts) secretScript(i int) (h commands.Harm, file string) {
 	argv := f.Commands[i]
 	file = commands.ScriptOf(argv)

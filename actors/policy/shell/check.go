@@ -76,8 +76,9 @@ func isRelative(w word.Word) bool {
 // and the word may then name any file.
 const unknownNumber = "$? may stand for any number"
 
-// takesNumbers reports whether an unknown number may be part of the words, because the command only
-// prints its words, compares them as strings, or shows the item with that number.
+// takesNumbers reports whether an unknown number may be part of the words, because the command only prints
+// its words, compares them as strings, or is a gh command that shows the pull request, issue or run with
+// that number.
 func takesNumbers(words []word.Word) bool {
 	switch words[0].Text {
 	case "echo", "printf", ":":
@@ -168,13 +169,13 @@ func (line *Line) workmux(words []word.Word) (string, bool) {
 	return why, false
 }
 
-// AnySecret reports whether a word may mean a secret. If text is true, the words are not paths. In
-// this case, only words that the shell expands to paths count.
+// AnySecret reports whether a word may mean a secret. If the argument text is true, the words are not
+// paths. In this case, only words that the shell expands to paths count.
 func (line *Line) AnySecret(words []word.Word, text bool) bool {
 	return line.firstSecret(words, text) != nil
 }
 
-// firstSecret returns the first word that may mean a secret, or nil. If text is true, only
+// firstSecret returns the first word that may mean a secret, or nil. If the argument text is true, only
 // words that the shell expands to paths count.
 func (line *Line) firstSecret(words []word.Word, text bool) *word.Word {
 	for i, w := range words {
@@ -207,8 +208,8 @@ func (line *Line) namesWhat(w word.Word) string {
 // secretPath reports whether w, or a path that is a part of w, may mean a secret or one of nod's own files.
 func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
-// secretText reports whether t, or a part of t that may be a path, may mean a secret. Such a part
-// is PATH in --flag=PATH, REV:PATH and @PATH. If dots is true, wildcards also match hidden names.
+// secretText reports whether t, or a part of t that may be a path, may mean a secret. Such a part is PATH
+// in --flag=PATH, REV:PATH and @PATH. If the argument dots is true, wildcards also match hidden names.
 func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
@@ -228,8 +229,8 @@ func (line *Line) secretIn(t string, dots bool) bool {
 	return line.reader.Secrets.MayBe(t, &line.Location, dots)
 }
 
-// SearchesPrivate reports whether a search of these paths includes a home directory or a directory
-// with known secrets. No paths mean the current directory.
+// SearchesPrivate reports whether a search of these paths includes a home directory or a directory with
+// known secrets. If paths is empty, the search is of the current directory.
 func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	if line.Lost && (len(paths) == 0 || slices.ContainsFunc(paths, isRelative)) {
 		return true

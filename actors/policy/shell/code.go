@@ -41,7 +41,8 @@ func (f *Facts) addCode(lang commands.Language, text string, depth int) {
 	}
 }
 
-// addInlineCode judges the words of a command that may be code, and the command that it starts elsewhere.
+// addInlineCode judges those words of a command that may be code. It also judges the command that this
+// command starts in a container or on another machine.
 func (f *Facts) addInlineCode(argv []string, depth int) {
 	lang := commands.LanguageOf(argv[0])
 	if lang != commands.NoCode && lang != commands.ShellCode {
@@ -74,7 +75,8 @@ type codeInput struct {
 	text string
 }
 
-// inputsOf returns the here-documents of a statement whose commands run their input as code.
+// inputsOf returns the text of a statement's here-documents, once for each command of the statement, with the
+// language in which the command runs its input.
 func inputsOf(s *syntax.Stmt, src string) []codeInput {
 	if s.Cmd == nil {
 		return nil
@@ -82,7 +84,8 @@ func inputsOf(s *syntax.Stmt, src string) []codeInput {
 	return codeFor(s.Cmd, hereText(s, src), src)
 }
 
-// codeFor returns a text as the code of each command in a node that runs its input.
+// codeFor returns a text once for each command in a node, with the language in which the command runs its
+// input.
 func codeFor(to syntax.Node, text, src string) (all []codeInput) {
 	if text == "" {
 		return nil
@@ -120,7 +123,8 @@ func hereText(s *syntax.Stmt, src string) string {
 	return strings.Join(all, "\n")
 }
 
-// printed returns the text that the commands in a node print, as far as the line holds it.
+// printed returns the texts that the commands in a node print and that the line contains, such as the words
+// of echo.
 func printed(n syntax.Node, src string) string {
 	var all []string
 	syntax.Walk(n, func(n syntax.Node) bool {

@@ -32,29 +32,29 @@ type Facts struct {
 	secrets    *secrets.Names
 	fed        [][]string          // by index in Commands: the words that reach the command from a pipe, a redirection or another command
 	partial    map[string][]string // the known parts of words whose whole value only the shell knows, each with the words as the line spells them
-	exact      map[string]bool     // the words of the line of which nod knows all
-	away       map[string]string   // the words that mean files of other machines or containers alone, each with the name of the first of these
-	host       string              // the machine for which the next command is; or "" for this machine
-	at         []string            // host of each of Commands
-	feeding    []string            // the words for the next command in fed
+	exact      map[string]bool     // the words of the line that nod knows in full, and not only in part
+	away       map[string]string   // the words that mean no file of this machine, each with the name of the first machine or container on which it means one
+	host       string              // the machine on which the next command runs; "" means this machine
+	at         []string            // by index in Commands: the machine on which the command runs
+	feeding    []string            // the next command's element of fed
 	vars       *variables
-	alike      [][][]string       // by index in Commands: the command with the texts that its variables may hold
-	others     [][]string         // the words for the next command in alike
+	alike      [][][]string       // by index in Commands: the command's words, once for each text that its variables may hold
+	others     [][]string         // the next command's element of alike
 	meant      []string           // the words of all commands in alike
 	gitMoved   bool               // a variable may lead git to other settings
 	renamed    bool               // a name may mean another program than usual
-	searched   int                // the number of Commands that renames has searched
+	searched   int                // the number of Commands that the method renames has searched
 	moved      bool               // a variable may lead a program to another place than its words name
 	loose      []bool             // by index in Commands: a word that only the shell knows may be a flag
-	looseNext  bool               // loose for the next command
+	looseNext  bool               // the next command's element of loose
 	code       []commands.Finding // the harms of code in other languages
 	codeTexts  []string           // texts that run as code
-	ranInput   bool               // a shell of the line reads command lines that the line holds
+	ranInput   bool               // a shell in the line runs its input, and the line contains this input
 	shown      []bool             // by index in Commands: the command reads only a here-document in which the shell replaces nothing
-	shownNext  bool               // shown for the next command
+	shownNext  bool               // the next command's element of shown
 	tooMany    bool               // the line has more commands than Commands
 	cut        bool               // the line is so long that Facts has only its beginning
-	harms      [][]commands.Harm  // by index in Commands; only those that were needed
+	harms      [][]commands.Harm  // by index in Commands: the command's harms; nil until they are needed
 	long       bool               // the line is beyond a limit of tooMuch, so maxArgv limits its words
 	argvWords  int                // the number of words in Commands
 	faults     [][]weburl.Fault   // by index in Commands: what speaks against its URLs; nil until they are needed
@@ -64,14 +64,15 @@ type Facts struct {
 // name.
 var movingVariable = lazyregexp.New(`(?i)proxy|^(PATH|HOME|ENV|BASH_ENV|WGETRC|PG|REDIS|KUBE|(LD|DYLD|XDG|HELM|AWS|GH|GITHUB|GITLAB|GL|MYSQL|DOCKER|NPM_CONFIG|TF|CLOUDSDK|AZURE|ARM|CARGO|TWINE|PULUMI|HEROKU|FLY|RSYNC|RCLONE|CURL|ANSIBLE|SSH)_)`)
 
-// maxFacts bounds the commands, and the words, in Facts. A line with more is Incomplete.
+// maxFacts is the largest number of commands, and of words, in Facts. A line with more is Incomplete.
 const maxFacts = 400
 
 // maxOperands limits the operands of a wrapper, such as sudo. Another command may begin at each
 // operand. A line with more operands is Incomplete.
 const maxOperands = 64
 
-// maxArgv bounds the words of all commands of a line that is too long to allow. A line with more is Incomplete.
+// maxArgv is the largest number of words, in all commands together, of a line that is too long to allow. A
+// line with more is Incomplete.
 const maxArgv = 2000
 
 // maxText is the length, in bytes, up to which Facts searches a line that nod cannot parse.
@@ -118,11 +119,12 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 	return f
 }
 
-// maxLong is the length, in bytes, up to which Facts parses a line that is too long to allow. Such a line may be
-// a here-document, whose end people may not read.
+// maxLong is the length, in bytes, up to which Facts parses a line that is too long to allow. People may not
+// read such a line to its end, for example a here-document, so nod looks for harms in it.
 const maxLong = 64 << 10
 
-// parseLong returns the syntax tree of a line that is only beyond a limit of tooMuch, or nil for any other line.
+// parseLong returns the syntax tree of a line that exceeds a limit of tooMuch, or nil for any other line. It
+// also returns nil if the line is beyond the wider limits of Facts, or is not correct Bash.
 func parseLong(src string) *syntax.File {
 	if tooMuch(src) == "" || len(src) > maxLong || depthOf(src) > maxNesting {
 		return nil
@@ -160,11 +162,11 @@ func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
 }
 
 func (f *Facts) walk(file *syntax.File, src string, depth int) {
-	if f.vars == nil { // a line inside another also has the variables of the outer one
+	if f.vars == nil { // a command line within another one also has the outer line's variables
 		f.vars = &variables{values: map[string][]string{}, from: map[string][]string{}, refs: map[string]bool{}}
 	}
 	outerSure := f.vars.sure
-	f.vars.sure = map[string]uint{} // offsets of the outer line mean nothing in this one
+	f.vars.sure = map[string]uint{} // offsets in the outer line mean nothing in the inner line
 	defer func() { f.vars.sure = outerSure }()
 	in := flows{src: src, into: map[*syntax.CallExpr][]string{}, vars: f.vars}
 	if strings.Contains(src, "$") {
@@ -224,7 +226,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 		}
 		return true
 	})
-	for _, input := range inputs { // after the commands of the line itself, because the number of commands is limited
+	for _, input := range inputs { // code in the input comes last, because the number of commands is limited
 		f.addCode(input.lang, input.text, depth)
 	}
 }

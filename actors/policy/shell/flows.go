@@ -29,8 +29,8 @@ func (f *flows) feed(n syntax.Node, words []string) {
 	}
 }
 
-// words returns the words of the commands and of the redirections in a node, and those of the commands
-// whose output reaches the node by a variable.
+// words returns the words of the commands and of the redirections in a node, and the words of the commands
+// whose output reaches the node through a variable.
 func (f *flows) words(n syntax.Node) (all []string) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if w, ok := n.(*syntax.Word); ok && len(all) < maxFacts {
@@ -99,8 +99,8 @@ func (f *flows) substituted(w *syntax.Word) (all []string) {
 	return append(all, f.vars.outputs(w)...)
 }
 
-// sockets adds a command for each redirection to or from another machine, such as > /dev/tcp/host/80, with
-// which Bash does the same as nc does.
+// sockets adds a command for each redirection to or from another machine, such as > /dev/tcp/host/80. The
+// command is nc, because Bash does the same for such a redirection.
 func (f *Facts) sockets(s *syntax.Stmt, in *flows) {
 	for _, r := range s.Redirs {
 		w, _ := word.Known(r.Word, in.src)

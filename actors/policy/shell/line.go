@@ -222,8 +222,8 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 // maxComments is the number of comments within comments that nod reads.
 const maxComments = 8
 
-// withoutComments returns the line src with the mark of each comment in file escaped, so that the
-// comment is read as words.
+// withoutComments returns the line src with each comment's # escaped, so that the comment is read as
+// words. The syntax tree in file tells where the comments are.
 func withoutComments(src string, file *syntax.File) string {
 	var b strings.Builder
 	last := 0
@@ -251,7 +251,7 @@ func parse(src string) *syntax.File {
 	return file
 }
 
-// Refuse sets the reason to ask about the whole line. A reason that the line already has stays.
+// Refuse sets the reason to ask about the whole line. If the line already has a reason, that reason stays.
 func (line *Line) Refuse(why string) {
 	if line.Why == "" {
 		line.Why = why

@@ -14,8 +14,9 @@ import (
 // that no text of another person can be in the output.
 var numberFilter = lazyregexp.New(`^\.(?:\[\d+\]\.)?(?:databaseId|number)$`)
 
-// numberPrinter returns the command in a word that consists only of a command substitution, if the command
-// prints at most a number: a list or a view of gh with one of the filters numberFilter. Otherwise it returns nil.
+// numberPrinter returns the command in a word that is only a command substitution, or nil if the command may
+// print more than a number. A list or view command of gh prints only a number if numberFilter matches its
+// filter.
 func numberPrinter(w *syntax.Word, src string) *syntax.Stmt {
 	if len(w.Parts) != 1 {
 		return nil
@@ -47,8 +48,8 @@ func numberPrinter(w *syntax.Word, src string) *syntax.Stmt {
 	return st
 }
 
-// printsNumber reports whether the words are a list or a view of gh, only with flags that take the next word as
-// their value, and with exactly one filter.
+// printsNumber reports whether the words are a list or view command of gh with exactly one filter. The
+// command may have only flags that take the next word as their value.
 func printsNumber(words []string) bool {
 	if words[0] != "gh" || !slices.Contains([]string{"run", "pr", "issue"}, words[1]) || words[2] != "list" && words[2] != "view" {
 		return false

@@ -95,9 +95,9 @@ func (f *Facts) directoriesAfterC(argv []string) []string {
 	return to.Dirs
 }
 
-// leavesOwnFiles reports whether a command leaves the files among its words unchanged: it only
-// reads them, or adds them to a repository. inside means that the line runs in one of nod's own
-// directories, where adding to a repository is a write.
+// leavesOwnFiles reports whether a command leaves the files among its words unchanged: it only reads
+// them, or adds them to a repository. The parameter inside means that the line runs in one of nod's own
+// directories. There, an addition to a repository changes nod's files.
 func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	switch argv[0] {
 	case "cd", "test", "[":

@@ -16,8 +16,9 @@ import (
 // maxSpelled is the length, in bytes, of the longest word that nod spells for people.
 const maxSpelled = 200
 
-// spell notes how the line src spells a word of which nod knows only the part w, such as $HOME/x for /x. If nod
-// knows the whole word, the same text as a part of another word must not hide it.
+// spell notes how the line src spells a word. If nod knows only a part of the word, such as /x of $HOME/x,
+// then w is this part. If nod knows the whole word, spell notes w too, because the same text may also be a
+// part of another word.
 func (f *Facts) spell(w string, known bool, word *syntax.Word, src string) {
 	source, _, isMount := strings.Cut(w, ":") // $HOME/x:/x gives a container the directory $HOME/x
 	if known {
@@ -82,7 +83,7 @@ func (t *targets) files(does, host string, words []string) (all []schemas.Target
 			all = append(all, schemas.Target{Does: does, Name: host + ":" + w})
 		case len(said) == 0:
 			all = append(all, t.file(does, w))
-		case w == "" && len(said) > 1: // any of them may be meant
+		case w == "" && len(said) > 1: // nod cannot tell which of the spellings is meant
 			all = append(all, schemas.Target{Does: does, Name: commands.Unknown})
 		default:
 			for _, s := range said {
@@ -96,7 +97,6 @@ func (t *targets) files(does, host string, words []string) (all []schemas.Target
 	return all
 }
 
-// addFiles adds the targets of a word that is a path.
 func (t *targets) addFiles(does, w string) {
 	for _, target := range t.files(does, t.facts.awayOn(w), []string{w}) {
 		t.add(target)
@@ -148,11 +148,12 @@ func (f *Facts) keepsHome() bool {
 	})
 }
 
-// maxPlaces is the largest number of places on which a line acts that nod tells people.
+// nod tells people at most maxPlaces of the places on which a line acts.
 const maxPlaces = 8
 
 // actsOn adds a place on which command i takes effect, such as "npm: the registry in use". The parameter
-// names has the places that the command names. If it names none, programs such as docker still act on one.
+// names has the places that the command names. Even if it names none, a program such as docker acts on a
+// place: its daemon.
 func (t *targets) actsOn(i int, names []string) {
 	argv := t.facts.Commands[i]
 	program := commands.ProgramName(argv[0])

@@ -13,8 +13,8 @@ import (
 // ErrReadsUnknown means that a line may read files that its words do not name, so nod must ask.
 var ErrReadsUnknown = errors.New("nod cannot tell which files it reads")
 
-// Disk describes the symbolic links and repositories on the machine of a command line. After an
-// error, they are unknown.
+// Disk describes the symbolic links and repositories on the machine of a command line. If a method
+// returns an error, the links or the repository are unknown.
 type Disk interface {
 	// Links returns the names of the symbolic links in a directory.
 	Links(dir string) ([]string, error)

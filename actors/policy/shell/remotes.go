@@ -8,9 +8,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// remote describes the repository with which a git command exchanges commits. The string remote is the
-// repository as the command names it, and name is its name for people. If nod knows where the repository is,
-// the result says so, as in "origin at github.com/ann/app". Otherwise the result is name.
+// remote describes the repository with which a git command exchanges commits. The argument remote is the
+// repository as the command names it, and the argument name is the repository's name for people. If nod knows
+// where the repository is, the result says so, as in "origin at github.com/ann/app". Otherwise the result is
+// name.
 func (t *targets) remote(argv []string, remote, name string) string {
 	if name != remote || t.lost || commands.HasGlobals(argv) || t.facts.changesRemotes(remote == commands.DefaultRemote) {
 		return name
@@ -46,8 +47,8 @@ var (
 )
 
 // changesRemotes reports whether the line may change the remotes, or the settings that git reads, before git
-// uses them. If byDefault is true, a change of the default remote counts too. In doubt changesRemotes returns
-// true.
+// uses them. If the argument byDefault is true, a change of the default remote counts too. In doubt
+// changesRemotes returns true.
 func (f *Facts) changesRemotes(byDefault bool) bool {
 	if f.gitMoved || f.renames() || len(f.Writes) > 0 {
 		return true

@@ -14,7 +14,7 @@ import (
 type Assessment struct {
 	Risk    schemas.Risk
 	Reasons []string
-	Grave   []string // those of Reasons that alone make the risk high
+	Grave   []string // the elements of Reasons whose own risk is high
 	Targets []schemas.Target
 	Unseen  []string
 }
@@ -95,7 +95,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 			case sent.by[i] && h.OnlyTransfers():
 				on.actsOn(i, []string{f.destination(i)})
 			case h.IsScript() && file != "":
-			case h.IsInlineCode() && commands.LanguageOf(argv[0]) == commands.ProgramCode && len(f.code) > 0: // the findings say more
+			case h.IsInlineCode() && commands.LanguageOf(argv[0]) == commands.ProgramCode && len(f.code) > 0: // leave out this reason, because the harms in f.code say more
 				raise(h)
 			default:
 				add(on.ofCommand(i, h))
@@ -146,7 +146,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 	}
 	milder := slices.DeleteFunc(slices.Clone(why), func(reason string) bool { return slices.Contains(grave, reason) })
 	why = append(grave[:len(grave):len(grave)], milder...)
-	if f.ranInput { // what the input does says more than that it runs
+	if f.ranInput { // put reasons that only say that code runs last, because the harms in the code say more
 		slices.SortStableFunc(why, func(a, b string) int { return commands.GeneralRank(a) - commands.GeneralRank(b) })
 	}
 	return Assessment{worst.Risk, why, grave, slices.Concat(on.where, on.all), f.unseen()}

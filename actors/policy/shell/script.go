@@ -81,8 +81,8 @@ func ReadScript(src string, loc pathname.Location) *Script {
 	return s
 }
 
-// Inner reads a command line that a command of s runs, such as the word after bash -c. dirs are the
-// directories in which the command line may start.
+// Inner reads a command line that a command of s runs, such as the word after bash -c. The argument dirs
+// has the directories in which the command line may start.
 func (s *Script) Inner(src string, dirs []string) *Script {
 	in := &Script{Location: s.Location, depth: s.depth + 1}
 	if in.Dirs = dirs; in.depth > maxDepth {

@@ -16,8 +16,9 @@ import (
 // plainWord matches a word that people cannot mistake for nod's own text.
 var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
 
-// secretReason returns the reason that the line names, or may name, a secret or settings, with the word
-// that does; or "". It leaves out the words of secrets that the line sends.
+// secretReason returns a reason if the line names, or may name, a secret or settings, and otherwise "". The
+// reason has the word that does so. The words in the slice sent, which name secrets that the line sends, do
+// not count.
 func (f *Facts) secretReason(line *Line, sent []string) string {
 	certain, maybe := f.secretInCode(sent), ""
 	scripts := f.onlyScripts()
@@ -44,7 +45,7 @@ func (f *Facts) secretReason(line *Line, sent []string) string {
 	return why
 }
 
-// onlyScripts returns the words of the line that are search patterns or scripts, and not also other words.
+// onlyScripts returns the words that the line contains only as search patterns or scripts.
 func (f *Facts) onlyScripts() map[string]bool {
 	scripts, others := map[string]bool{}, map[string]bool{}
 	for _, argv := range f.Commands {
@@ -61,15 +62,15 @@ func (f *Facts) onlyScripts() map[string]bool {
 	return scripts
 }
 
-// isText reports whether a word is code, a filter of jq or a sentence, and no path. A control character may
-// hide a path.
+// isText reports whether a word is code, a filter of jq or a sentence, and not a path. A control character
+// may hide a path.
 func isText(w string) bool {
 	return jqFilter.MatchString(w) || strings.ContainsAny(w, " \t\n'\"`(){};|<>") && strings.IndexFunc(w, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) < 0
 }
 
-// jqFilter matches a filter of jq that begins with the items of a list. As a pattern of files, it would match
-// at most hidden files whose names begin with a number. In a pattern such as .[]e]nv, the first ] is one of the
-// characters between the brackets.
+// jqFilter matches a filter of jq that begins with the items of a list. As a file name pattern, it would
+// match at most hidden files whose names begin with a digit. jqFilter does not match .[]e]nv, because there
+// the first ] is one of the characters between the brackets.
 var jqFilter = lazyregexp.New(`^\.(?:\[\d+\]|\w*\[\][^\]]*$)`)
 
 // ordinaryGlob reports whether a pattern selects only build output, or files by an extension that no secret has,
@@ -109,8 +110,8 @@ func (f *Facts) mayNamePath(line *Line) bool {
 // maxCodeWords limits the words of code that nod compares with the names of secrets.
 const maxCodeWords = 400
 
-// secretInCode returns a path in code or in a script among the line's words that certainly is a secret, or
-// "".
+// secretInCode searches the code and scripts in the line. It returns the first path that certainly is a
+// secret, or "".
 func (f *Facts) secretInCode(sent []string) string {
 	for _, text := range append(f.Words[:len(f.Words):len(f.Words)], f.codeTexts...) {
 		if !isText(text) {

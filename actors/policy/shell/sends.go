@@ -64,8 +64,8 @@ func (f *Facts) sentSecrets() (sent sentSecrets) {
 	return sent
 }
 
-// printsSecrets reports whether a word is a command of the line that prints secrets. env prints them only
-// without a command of its own.
+// printsSecrets reports whether a word is a command of the line that prints secrets. env prints them only if
+// its words name no command to run.
 func (f *Facts) printsSecrets(w string) bool {
 	return commands.PrintsSecrets(w) && slices.ContainsFunc(f.Commands, func(argv []string) bool {
 		return argv[0] == w && (commands.ProgramName(w) != "env" || !slices.ContainsFunc(argv[1:], func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.Contains(a, "=") }))

@@ -114,7 +114,7 @@ func FileTarget(loc *pathname.Location, does, w string) schemas.Target {
 		inside = ""
 	}
 	for _, at := range loc.Resolve(w) {
-		if strings.HasPrefix(at, "/?/") { // stands for a directory that nod does not know
+		if strings.HasPrefix(at, "/?/") { // the path is in the made-up directory that stands for an unknown one
 			return schemas.Target{Does: does, Name: w}
 		}
 		if target.Place == schemas.PlaceOutside {

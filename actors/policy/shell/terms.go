@@ -211,7 +211,7 @@ func (r *termReader) param(p *syntax.ParamExp, quoted bool) {
 	r.out.Splits = r.out.Splits || !quoted
 }
 
-// isPlainParam reports whether a parameter is a variable as it is, such as $x or ${x}.
+// isPlainParam reports whether a parameter expansion is only a variable, such as $x or ${x}.
 func isPlainParam(p *syntax.ParamExp) bool {
 	return p.Param != nil && !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
 }

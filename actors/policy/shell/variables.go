@@ -14,7 +14,7 @@ type variables struct {
 	values map[string][]string // the texts that a variable may hold
 	from   map[string][]string // the words of the commands whose output a variable may hold
 	refs   map[string]bool     // the variables that may stand for others, by declare -n
-	sure   map[string]uint     // the variables that hold their one text from this offset of the line on
+	sure   map[string]uint     // by variable that certainly has only one text: the offset in the line after which it holds the text
 }
 
 // maxValues bounds the texts of a variable, and those of a word with variables.
@@ -46,7 +46,7 @@ func (v *variables) learn(file *syntax.File, in *flows) {
 	v.learnSure(file)
 }
 
-// declare notes the variables that a declaration makes names for others.
+// declare notes the variables that declare -n makes names for other variables.
 func (v *variables) declare(d *syntax.DeclClause) {
 	names := false
 	for _, a := range d.Args {
@@ -119,8 +119,8 @@ func (v *variables) learnSure(file *syntax.File) {
 	}
 }
 
-// plainAssigns returns the assignments with which a statement begins. They do not depend on another
-// command.
+// plainAssigns returns the assignments with which a statement begins. They always run, because they depend on
+// no other command.
 func plainAssigns(st *syntax.Stmt) []*syntax.Assign {
 	if st.Background || st.Negated || len(st.Redirs) > 0 {
 		return nil
@@ -138,7 +138,8 @@ func plainAssigns(st *syntax.Stmt) []*syntax.Assign {
 	return nil
 }
 
-// isFixed reports whether a word has no expansion except variables for which isSure returns true.
+// isFixed reports whether a word has no expansion except variables for which the function isSure returns
+// true.
 func isFixed(w *syntax.Word, isSure func(*syntax.ParamExp) bool) bool {
 	fixed := true
 	syntax.Walk(w, func(n syntax.Node) bool {
@@ -230,7 +231,7 @@ func (v *variables) part(p syntax.WordPart, first, quoted bool) []string {
 	return []string{""}
 }
 
-// outputs returns the words of the commands whose output a variable puts into a node.
+// outputs returns the words of the commands whose output a node may get from its variables.
 func (v *variables) outputs(n syntax.Node) (all []string) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {

@@ -63,7 +63,7 @@ func flatInput(raw json.RawMessage) Input {
 	}
 }
 
-// skipSpaces returns the index of the first byte that is not a space, starting at the index at.
+// skipSpaces returns the index of the first byte, from a given index on, that is not a space.
 func skipSpaces(raw json.RawMessage, at int) int {
 	for at < len(raw) && raw[at] == ' ' {
 		at++
@@ -71,8 +71,8 @@ func skipSpaces(raw json.RawMessage, at int) int {
 	return at
 }
 
-// stringEnd returns the index after the JSON string that starts at the index at. If no string
-// starts there, it returns -1.
+// stringEnd returns the index after the JSON string that starts at a given index. If no string starts
+// there, it returns -1.
 func stringEnd(raw json.RawMessage, at int) int {
 	if at >= len(raw) || raw[at] != '"' {
 		return -1

@@ -54,10 +54,10 @@ func (in Input) hasAny(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return in[k] != nil })
 }
 
-// globPaths returns the directories in which a search for pattern begins. It joins each of dirs
-// with the part of pattern before the first wildcard. If this part is absolute, the result is dirs
-// and this part. Below such a directory, a wildcard may follow a symbolic link. The search may then
-// show names of files elsewhere, but not their content.
+// globPaths returns the directories in which a search for a pattern begins. It joins each of dirs
+// with the part of the pattern before the first wildcard. If this part is absolute, the result is
+// dirs and this part. Below such a directory, a wildcard may follow a symbolic link. The search may
+// then show names of files elsewhere, but not their content.
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]

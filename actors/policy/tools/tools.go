@@ -95,8 +95,8 @@ func (in Input) KeepsShell() bool {
 	return in["sessionId"] != nil && (id != "" || !isText)
 }
 
-// Command returns the text that a shell tool runs, and the directory in which the text runs. The
-// directory is "" if the input has none. If the text or the directory is unknown, why is the reason.
+// Command returns the text that a shell tool runs, and the directory in which the text runs. The directory
+// is "" if the input has none. If the text or the directory is unknown, the result why is the reason.
 func (in Input) Command() (src, dir string, why string) {
 	if k := firstUnlisted(in, func(name string) bool { return shellFields[name] }); k != "" {
 		return "", "", "its input has a field that nod does not know, " + k
@@ -113,8 +113,8 @@ func (in Input) Command() (src, dir string, why string) {
 		}
 	}
 	if in["cwd"] != nil && dirs == 2 {
-		// If the input has two directories, cwd is the session's directory, which the host has
-		// added. The command runs in the second directory.
+		// If the input has two directories, cwd is the session's directory, which the host has added. The
+		// command runs in the other directory.
 		dirs, dir = 1, ""
 		for _, k := range []string{"workdir", "directory", "dir_path"} {
 			if d, ok := in.Text(k); ok && d != "" {

@@ -80,10 +80,10 @@ func begins(w string, verbs []string) bool {
 	return slices.ContainsFunc(verbs, func(verb string) bool { return len(verb) > 3 && strings.HasPrefix(w, verb) })
 }
 
-// UnboundWord returns the word because of which no answer, not even one for a session, covers later calls of a
-// tool of an MCP server with other inputs. The word says that the tool runs what it is told, does what nobody
-// can undo, tells something to others, or acts on another system. If the name has no such word, UnboundWord
-// returns "". The name proves nothing about the tool.
+// UnboundWord returns a word in the name of an MCP server's tool that keeps every answer, even one for a
+// session, from covering later calls with other inputs. Such a word says that the tool runs what it is told,
+// does what nobody can undo, tells something to others, or acts on another system. If the name has no such
+// word, UnboundWord returns "". The name proves nothing about the tool.
 func UnboundWord(name string) string {
 	words := wordsOf(strings.TrimPrefix(name, "mcp__"))
 	i := slices.IndexFunc(words, func(w string) bool {
@@ -96,7 +96,7 @@ func UnboundWord(name string) string {
 	return words[i]
 }
 
-// Writes reports whether a tool's name has a word for writing a file, so that it says what the tool does.
+// Writes reports whether a tool's name has a word for writing a file. Such a name says what the tool does.
 func Writes(name string) bool {
 	return slices.ContainsFunc(wordsOf(name), func(w string) bool { return slices.Contains(writeVerbs, w) || w == "design" || w == "draw" })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas/redact"
 )
 
-// carried returns the faults of a URL that carries a secret. If partial is true, a parameter without a
-// value counts too, because only the shell knows its value.
+// carried returns the faults of a URL that carries a secret. If the argument partial is true, a parameter
+// without a value counts too, because only the shell knows its value.
 func carried(u *url.URL, partial bool) (all []Fault) {
 	add := func(what string) {
 		f := secretFault(u, what)
@@ -75,7 +75,7 @@ func decoded(text string) string {
 }
 
 // IsSecret reports whether a text has a secret that the log would not store, such as a token or an address
-// with a password. The text may be encoded once more.
+// with a password. IsSecret also searches what the text encodes, as in base64.
 func IsSecret(text string) bool {
 	for _, t := range spellings(text) {
 		if _, n := (redact.Redactor{}).Text(t); n > 0 {

@@ -63,7 +63,7 @@ func lowerHost(u *url.URL) string {
 	return strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 }
 
-// isInner reports whether a host is this machine, or certainly or probably in its network.
+// isInner reports whether a host is this machine, or is certainly or probably in this machine's network.
 func isInner(u *url.URL) bool {
 	host := lowerHost(u)
 	if ip, err := netip.ParseAddr(host); err == nil {

@@ -62,8 +62,8 @@ func OfSearch(query string) []Fault {
 }
 
 // OfWord returns the faults of a URL in a command, or in the input of a tool that nod does not know. Servers
-// of this machine and of its network do not count, because developers use them all the time. If partial is
-// true, only the shell knows a part of the URL.
+// of this machine and of its network do not count, because developers use them all the time. If the argument
+// partial is true, only the shell knows a part of the URL.
 func OfWord(raw string, partial bool) []Fault {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -18,7 +18,8 @@ func whys(faults []weburl.Fault) string {
 	return strings.Join(all, "; ")
 }
 
-// A URL that carries a secret names the kind and the host, and needs an allow rule that names all of it.
+// The fault of a URL that carries a secret names the secret's kind and the host. Only an allow rule that
+// names the whole URL covers the URL.
 func TestSecretsInURLs(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{

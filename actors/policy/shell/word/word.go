@@ -69,7 +69,7 @@ func Known(w *syntax.Word, src string) (string, bool) {
 	return dec.text.String(), all
 }
 
-// Literals returns texts as words without patterns.
+// Literals returns words, without patterns, with these texts.
 func Literals(texts []string) []Word {
 	words := make([]Word, len(texts))
 	for i, t := range texts {
@@ -288,8 +288,8 @@ func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	return ""
 }
 
-// harmlessBang reports whether a ! in double quotes is literal, even in an interactive shell. Zsh
-// removes a quote after !, which does no harm if the line has no later quote. Such a line is then
+// harmlessBang reports whether a ! in double quotes is literal, even in an interactive shell. Zsh removes a
+// quote that follows the !. This does no harm if the line has no later quote, because the line is then
 // incomplete and does not run.
 func (dec *decoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
