@@ -10,7 +10,7 @@ import (
 // leastRisks has one letter for each line of the corpus, the first of the least risk that the line must have.
 const leastRisks = "" +
 	"llllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllmmmmmmmmmmmmmmmhmmhhhhmmmmmmmmmmmmmmmmmmmmm" +
-	"mmmmmmmmmmmhhhmmmmmmmmmmmmmmmmmmmmmmhhmmhmmhmmmmmmmmmmmmmmmmmmmmmhhhhhmmmmmmmmhmmmmmmmhhmmmmmmhhhhhmhmmmmmmmmmmmmmhhmmm" +
+	"mmmmmmmmmmmhhhmmmmmmmmmmmmmmmmmmmmmmhhmmhmmhmmmmmmmmmmmmmmmmmmmmmhhhhhmmmmmmmmhmmmmmmmhhmmmmmmhmhhhmhmmmmmmmmmmmmmhhmmm" +
 	"mmmmhmhmhhmhhhhhhhhhhhhhmhmmmmmhhmmmmmmhmmmmmmmmmmmmmmmmmmhhmmmmmmmmmmmmmmmmmmmmhhhhhhhhhhhhhhhhhhmmmmhmmmmmmmmmhmmmmhm" +
 	"mmmmmmmmmmhhhhhhhhhhhhhmhhhhmhmmmmmmmmmmmmmmmmmmmmmmmmmmhmmmmmmhmmmmmmmmmhhmmmmmmmmmmmmmhhhmmhhhmmmmmmmmmmmhmmmmmhmmmmm"
 

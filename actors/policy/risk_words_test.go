@@ -18,6 +18,9 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 	const systems, settings, discards, others, secret = "changes other systems", "changes settings", "discards changes", "overwrites work that others may need", "a secret or settings"
 	const throws, everything, untracked = "throws away uncommitted changes", "deletes every file here", "deletes untracked and ignored files"
 	for command, c := range map[string]struct{ has, lacks string }{
+		"gh repo edit a/b --visibility public": {systems, ""},
+		"gh secret set KEY -R a/b":             {systems, ""},
+		"gh repo view a/b":                     {"uses the network", systems},
 		"kubectl get pods":                     {"uses the network", systems},
 		"kubectl -n web describe pod x":        {"uses the network", systems},
 		"kubectl get secret x -o yaml":         {systems, ""},

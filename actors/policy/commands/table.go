@@ -230,6 +230,8 @@ func harmful() map[string]*Command {
 		"git push": {Harm: publishes}, "npm publish": {Harm: publishes}, "cargo publish": {Harm: publishes}, "twine": {Harm: publishes},
 		"docker push": {Harm: publishes}, "docker image push": {Harm: publishes}, "docker compose push": {Harm: publishes}, "docker manifest push": {Harm: publishes}, "podman push": {Harm: publishes}, "gh release": {Harm: publishes}, "gh pr merge": {Harm: publishes}, "pnpm publish": {Harm: publishes},
 		"yarn publish": {Harm: publishes}, "gem push": {Harm: publishes},
+		"gh repo edit": {Harm: changesSystems}, "gh repo archive": {Harm: changesSystems}, "gh repo rename": {Harm: changesSystems}, "gh repo deploy-key": {Harm: changesSystems},
+		"gh secret set": {Harm: changesSystems}, "gh ssh-key add": {Harm: changesSystems}, "gh gpg-key add": {Harm: changesSystems}, "gh workflow run": {Harm: changesSystems},
 		"git reset": {Harm: discardsChanges}, "git clean": {Harm: discardsChanges}, "git restore": {Harm: discardsChanges},
 		"git checkout": {Harm: discardsChanges}, "git stash drop": {Harm: throwsAwayStashed}, "git stash clear": {Harm: throwsAwayStashed},
 		"git update-ref": {Harm: discardsChanges}, "git filter-branch": {Harm: discardsChanges}, "git rebase": {Harm: discardsChanges},
