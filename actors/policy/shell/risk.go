@@ -45,108 +45,159 @@ func (r *Reader) Judge(lang commands.Language, text string, loc pathname.Locatio
 	return a
 }
 
+// reasons collects the reasons for the risks of a line, and the objects of these reasons.
+type reasons struct {
+	facts *Facts
+	sent  sentSecrets
+	on    *targets
+	worst commands.Harm // the harm with the highest rank
+	all   []string
+	grave []string // the elements of all whose own risk is high
+}
+
 // Risk returns the worst risk of a command line, with the reasons for all its risks.
 func (f *Facts) Risk(line *Line) Assessment {
-	worst, why, grave := commands.Harm{Risk: schemas.RiskLow}, []string(nil), []string(nil)
-	raise := func(h commands.Harm) {
-		if h.Rank() > worst.Rank() {
-			worst = h
-		}
+	r := &reasons{facts: f, sent: f.sentSecrets(), on: f.newTargets(line), worst: commands.Harm{Risk: schemas.RiskLow}}
+	for _, what := range r.sent.reasons {
+		r.add(schemas.RiskHigh, what)
 	}
-	add := func(h commands.Harm) {
-		if raise(h); !slices.Contains(why, h.Why) {
-			if why = append(why, h.Why); h.Risk == schemas.RiskHigh {
-				grave = append(grave, h.Why)
-			}
-		}
-	}
-	on, sent := f.newTargets(line), f.sentSecrets()
-	for _, what := range sent.reasons {
-		add(commands.Harm{Risk: schemas.RiskHigh, Why: what})
-	}
-	for _, found := range f.code {
-		if add(found.Harm); found.Name != "" {
-			on.add(schemas.Target{Does: found.Why, Name: found.Name})
-		}
-	}
-	for _, h := range f.downloadHarms() {
-		add(h)
-	}
+	r.addCode()
 	for i, argv := range f.Commands {
-		if isOperandDot(argv) {
-			continue
-		}
-		if h, sends := f.uploadHarm(i); sends && !sent.by[i] {
-			add(h)
-		}
-		script, file := f.secretScript(i)
-		if file != "" {
-			add(script)
-			on.add(on.file(script.Why, file))
-		}
-		for _, fault := range f.urlFaults(i) {
-			add(commands.Harm{Risk: fault.Risk, Why: fault.Why})
-		}
-		for _, h := range f.harmsOf(i) {
-			switch {
-			case sent.by[i] && h.OnlyTransfers():
-				on.actsOn(i, []string{f.destination(i)})
-			case h.IsScript() && file != "":
-			case h.IsInlineCode() && commands.LanguageOf(argv[0]) == commands.ProgramCode && len(f.code) > 0: // leave out this reason, because the harms in f.code say more
-				raise(h)
-			default:
-				add(on.ofCommand(i, h))
-			}
+		if !isOperandDot(argv) {
+			r.addCommand(i)
 		}
 	}
-	for _, w := range f.Writes {
+	r.addWrites()
+	r.addPiped()
+	r.addOutside()
+	r.addWhole(line)
+	return Assessment{r.worst.Risk, r.inOrder(), r.grave, slices.Concat(r.on.where, r.on.all), f.unseen()}
+}
+
+func (r *reasons) raise(h commands.Harm) {
+	if h.Rank() > r.worst.Rank() {
+		r.worst = h
+	}
+}
+
+func (r *reasons) addHarm(h commands.Harm) {
+	if r.raise(h); !slices.Contains(r.all, h.Why) {
+		if r.all = append(r.all, h.Why); h.Risk == schemas.RiskHigh {
+			r.grave = append(r.grave, h.Why)
+		}
+	}
+}
+
+func (r *reasons) add(risk schemas.Risk, why string) { r.addHarm(commands.Harm{Risk: risk, Why: why}) }
+
+// addCode adds the harms of code in other languages, and of code that the line downloads.
+func (r *reasons) addCode() {
+	for _, found := range r.facts.code {
+		if r.addHarm(found.Harm); found.Name != "" {
+			r.on.add(schemas.Target{Does: found.Why, Name: found.Name})
+		}
+	}
+	for _, h := range r.facts.downloadHarms() {
+		r.addHarm(h)
+	}
+}
+
+// addCommand adds the harms of the command with the index i.
+func (r *reasons) addCommand(i int) {
+	f := r.facts
+	if h, sends := f.uploadHarm(i); sends && !r.sent.by[i] {
+		r.addHarm(h)
+	}
+	script, file := f.secretScript(i)
+	if file != "" {
+		r.addHarm(script)
+		r.on.add(r.on.file(script.Why, file))
+	}
+	for _, fault := range f.urlFaults(i) {
+		r.add(fault.Risk, fault.Why)
+	}
+	for _, h := range f.harmsOf(i) {
+		switch {
+		case r.sent.by[i] && h.OnlyTransfers():
+			r.on.actsOn(i, []string{f.destination(i)})
+		case h.IsScript() && file != "":
+		case h.IsInlineCode() && commands.LanguageOf(f.Commands[i][0]) == commands.ProgramCode && len(f.code) > 0: // leave out this reason, because the harms in f.code say more
+			r.raise(h)
+		default:
+			r.addHarm(r.on.ofCommand(i, h))
+		}
+	}
+}
+
+// addWrites adds the files that the line's redirections write.
+func (r *reasons) addWrites() {
+	for _, w := range r.facts.Writes {
 		if _, _, ok := socketOf(w); ok {
 			continue
 		}
-		add(commands.Harm{Risk: schemas.RiskMedium, Why: "writes files"})
-		on.addFiles("writes files", w)
+		r.add(schemas.RiskMedium, "writes files")
+		r.on.addFiles("writes files", w)
 	}
-	for _, w := range f.piped {
+}
+
+// addPiped adds the commands that run the output of another command.
+func (r *reasons) addPiped() {
+	for _, w := range r.facts.piped {
 		if commands.Entry(commands.ProgramName(w)).RunsInput() {
-			add(commands.Harm{Risk: schemas.RiskHigh, Why: "runs its input as code"})
+			r.add(schemas.RiskHigh, "runs its input as code")
 		}
 	}
+}
+
+// addOutside adds the words that name paths outside the project.
+func (r *reasons) addOutside() {
+	f := r.facts
 	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
 		if _, _, ok := socketOf(w); ok || f.awayOn(w) != "" {
 			continue
 		}
 		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
-			add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
-			on.addFiles(schemas.OutsideProject, w)
+			r.add(schemas.RiskMedium, schemas.OutsideProject)
+			r.on.addFiles(schemas.OutsideProject, w)
 		}
 	}
-	if why := f.secretReason(line, sent.words); why != "" {
-		add(commands.Harm{Risk: schemas.RiskHigh, Why: why})
+}
+
+// addWhole adds the reasons that are about the line as a whole. It must come last, because one of them is for a
+// line without any other reason, and one is about the objects of the others.
+func (r *reasons) addWhole(line *Line) {
+	f := r.facts
+	if why := f.secretReason(line, r.sent.words); why != "" {
+		r.add(schemas.RiskHigh, why)
 	}
 	if f.Forbidden != "" {
-		add(commands.Harm{Risk: schemas.RiskHigh, Why: "changes nod itself"})
+		r.add(schemas.RiskHigh, "changes nod itself")
 	}
 	if f.subst {
-		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command inside another"})
+		r.add(schemas.RiskMedium, "runs a command inside another")
 	}
 	switch {
 	case f.cut:
-		add(commands.Harm{Risk: schemas.RiskHigh, Why: "is too long to judge"})
+		r.add(schemas.RiskHigh, "is too long to judge")
 	case f.tooMany:
-		add(commands.Harm{Risk: schemas.RiskHigh, Why: "has too many commands to judge"})
+		r.add(schemas.RiskHigh, "has too many commands to judge")
 	}
-	if len(why) == 0 && !line.Harmless() {
-		add(commands.Harm{Risk: schemas.RiskMedium, Why: unknownHarm})
+	if len(r.all) == 0 && !line.Harmless() {
+		r.add(schemas.RiskMedium, unknownHarm)
 	}
-	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
-		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
+	if slices.ContainsFunc(r.on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
+		r.add(schemas.RiskMedium, schemas.OutsideProject)
 	}
-	milder := slices.DeleteFunc(slices.Clone(why), func(reason string) bool { return slices.Contains(grave, reason) })
-	why = append(grave[:len(grave):len(grave)], milder...)
-	if f.ranInput { // put reasons that only say that code runs last, because the harms in the code say more
-		slices.SortStableFunc(why, func(a, b string) int { return commands.GeneralRank(a) - commands.GeneralRank(b) })
+}
+
+// inOrder returns the reasons in the order in which people see them. Grave reasons come first.
+func (r *reasons) inOrder() []string {
+	milder := slices.DeleteFunc(slices.Clone(r.all), func(why string) bool { return slices.Contains(r.grave, why) })
+	all := slices.Concat(r.grave, milder)
+	if r.facts.ranInput { // put reasons that only say that code runs last, because the harms in the code say more
+		slices.SortStableFunc(all, func(a, b string) int { return commands.GeneralRank(a) - commands.GeneralRank(b) })
 	}
-	return Assessment{worst.Risk, why, grave, slices.Concat(on.where, on.all), f.unseen()}
+	return all
 }
 
 // unseen describes the code that the line runs but does not contain.
