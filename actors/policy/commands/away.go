@@ -33,7 +33,7 @@ func markAway(argv []string, away []bool) {
 		}
 	case slices.Contains(containerPrograms, name):
 		from = 1 + insideContainer(args)
-		for i := 1; i < len(argv) && from <= len(argv); i++ {
+		for i := 1; i < len(argv); i++ {
 			flag := strings.TrimLeft(argv[i-1], "-")
 			away[i] = away[i] || flag != argv[i-1] && slices.Contains([]string{"v", "volume", "mount", "w", "workdir", "tmpfs"}, flag)
 		}
@@ -74,10 +74,11 @@ func operandAt(args []string, n int, takeValue []string) int {
 // Mounted returns the directories and files of this machine that a command gives to a container.
 func Mounted(argv []string) (all []string) {
 	name, args := ProgramName(argv[0]), argv[1:]
-	inside := 0
 	if !slices.Contains(containerPrograms, name) {
 		return nil
-	} else if inside = insideContainer(args); inside == len(args) {
+	}
+	inside := insideContainer(args)
+	if inside == len(args) {
 		return nil
 	}
 	args = args[:inside]

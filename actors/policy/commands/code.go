@@ -41,12 +41,12 @@ func LanguageOf(program string) Language {
 // InputLanguage returns the kind of code that a command reads from its input, such as a here-document. The
 // command may also be one that starts the interpreter, such as sudo, ssh or docker exec.
 func InputLanguage(argv []string) Language {
-	starts := Entry(ProgramName(argv[0]))
-	for i := len(argv) - 1; i >= 0; i-- {
+	name, last := ProgramName(argv[0]), 0
+	if known := Entry(name); known.Wraps || known.Interprets || startsElsewhere(name) {
+		last = len(argv) - 1
+	}
+	for i := last; i >= 0; i-- {
 		words := argv[i:]
-		if i > 0 && !starts.Wraps && !starts.Interprets && !startsElsewhere(ProgramName(argv[0])) {
-			continue
-		}
 		if fields := strings.Fields(argv[i]); i > 0 && len(fields) > 1 {
 			words = fields // ssh may get its command line as one word
 		}
@@ -62,7 +62,7 @@ func InputLanguage(argv []string) Language {
 
 // startsElsewhere reports whether a program may start a command in a container.
 func startsElsewhere(name string) bool {
-	return slices.Contains([]string{"docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc"}, name)
+	return slices.Contains(containerPrograms, name) || name == "kubectl" || name == "oc"
 }
 
 // readsCode reports whether an interpreter runs its input as code. It does so if its words contain no code
@@ -75,11 +75,12 @@ func readsCode(argv []string) bool {
 	case "su":
 		return !slices.ContainsFunc(args, func(a string) bool { return a == "-c" || a == "--command" })
 	}
-	flags := func(a string) bool {
-		return a == "-s" || strings.HasPrefix(a, "-") && strings.Trim(a, "-") != "c" && a != "-e" && a != "-m" && a != "-p" && a != "--eval"
+	isInput := func(a string) bool { return a == "-" || a == "-s" || a == "/dev/stdin" }
+	namesCode := func(a string) bool {
+		return !strings.HasPrefix(a, "-") || strings.Trim(a, "-") == "c" || a == "-e" || a == "-m" || a == "-p" || a == "--eval"
 	}
-	script := slices.IndexFunc(args, func(a string) bool { return a == "-" || a == "-s" || a == "/dev/stdin" || !flags(a) })
-	return script < 0 || args[script] == "-" || args[script] == "-s" || args[script] == "/dev/stdin"
+	first := slices.IndexFunc(args, func(a string) bool { return isInput(a) || namesCode(a) })
+	return first < 0 || isInput(args[first])
 }
 
 // Inner returns the command that a command starts in a container or, by ssh, on another machine. The result
@@ -101,13 +102,8 @@ func Inner(argv []string) []string {
 		if start < 0 {
 			return nil
 		}
-		for i := start + 1; i < len(args); i++ {
-			switch a := args[i]; {
-			case !strings.HasPrefix(a, "-"):
-				return args[i+1:]
-			case !strings.Contains(a, "=") && slices.Contains(containerValues, strings.TrimLeft(a, "-")):
-				i++
-			}
+		if at := start + 1 + operandAt(args[start+1:], 0, containerValues); at < len(args) {
+			return args[at+1:]
 		}
 	}
 	return nil

@@ -190,7 +190,7 @@ func deletesByRequest(name string, args []string) bool {
 // harmOfContainers returns the harm of a command that does more than control containers: it deletes volumes,
 // publishes an image, or may let a container change the machine. Any other command gets the zero Harm.
 func harmOfContainers(name string, args []string) Harm {
-	if !slices.Contains([]string{"docker", "podman", "nerdctl", "docker-compose"}, name) || len(args) == 0 {
+	if !slices.Contains(containerPrograms, name) || len(args) == 0 {
 		return Harm{}
 	}
 	has := func(words ...string) bool {

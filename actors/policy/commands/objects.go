@@ -20,8 +20,7 @@ func Objects(argv []string, h Harm) (files, names []string) {
 		return nil, hosts(name, args)
 	case h == usesNetwork, h == runsRemotely, h == publishes, h == changesSystems, h == deletesElsewhere, h == overwritesOthers:
 		return nil, placesOf(name, argv)
-	}
-	if h == opensMachine || h == opensDirectory || h == controlsContainers {
+	case h == opensMachine, h == opensDirectory, h == controlsContainers:
 		return Mounted(argv), nil
 	}
 	switch name {

@@ -25,7 +25,7 @@ func (f *Facts) downloadHarms() (all []commands.Harm) {
 		return nil
 	}
 	add := func(place string) {
-		if h := commands.FromDownload(place); !slices.Contains(all, h) {
+		if h := commands.FromDownload(place); place != "" && !slices.Contains(all, h) {
 			all = append(all, h)
 		}
 	}
@@ -33,14 +33,12 @@ func (f *Facts) downloadHarms() (all []commands.Harm) {
 		if isOperandDot(argv) {
 			continue
 		}
-		if file := commands.ScriptOf(argv); file != "" && files[path.Clean(file)] != "" {
+		if file := commands.ScriptOf(argv); file != "" {
 			add(files[path.Clean(file)])
 		}
 		if f.unseenOf(i, true) == commands.DownloadedScript {
-			for k := range len(f.Commands) {
-				if places[k] != "" {
-					add(places[k])
-				}
+			for k := range f.Commands {
+				add(places[k])
 			}
 		}
 	}

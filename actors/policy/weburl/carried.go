@@ -38,12 +38,12 @@ func carried(u *url.URL, partial bool) (all []Fault) {
 		for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '&' || r == ';' }) {
 			name, value, with := strings.Cut(part, "=")
 			name, value = decoded(name), decoded(value)
-			switch {
-			case with && (value != "" || partial) && secretParameter(name) && strings.Contains(strings.ToLower(name), "pass"):
+			switch secretName := with && (value != "" || partial) && secretParameter(name); {
+			case secretName && strings.Contains(strings.ToLower(name), "pass"):
 				add("a password")
-			case with && (value != "" || partial) && secretParameter(name) && plainParameter.MatchString(name):
+			case secretName && plainParameter.MatchString(name):
 				add("a secret (" + name + ")")
-			case with && (value != "" || partial) && secretParameter(name):
+			case secretName:
 				add("a secret")
 			case holdsPassword(value):
 				add("a password")
