@@ -111,12 +111,7 @@ func hereText(s *syntax.Stmt, src string) string {
 			text, _ := word.Known(r.Word, src)
 			all = append(all, text)
 		case r.Hdoc != nil:
-			text := ""
-			for _, part := range r.Hdoc.Parts {
-				if lit, ok := part.(*syntax.Lit); ok {
-					text += lit.Value
-				}
-			}
+			text, _ := literalText(r.Hdoc)
 			all = append(all, text)
 		}
 	}
@@ -153,7 +148,7 @@ func readsShownText(s *syntax.Stmt) bool {
 	for _, r := range s.Redirs {
 		switch {
 		case r.Hdoc != nil && (r.N == nil || r.N.Value == "0"):
-			shown = !slices.ContainsFunc(r.Hdoc.Parts, func(p syntax.WordPart) bool { _, isText := p.(*syntax.Lit); return !isText })
+			_, shown = literalText(r.Hdoc)
 		case r.Op != syntax.RdrOut && r.Op != syntax.AppOut:
 			shown = false
 		}

@@ -254,12 +254,7 @@ func (w *scriptWalker) hereText(r *syntax.Redirect) Term {
 	if r.Hdoc == nil {
 		return Term{Known: true}
 	}
-	var b strings.Builder
-	for _, part := range r.Hdoc.Parts {
-		if l, ok := part.(*syntax.Lit); ok {
-			b.WriteString(l.Value)
-		}
-	}
+	text, whole := literalText(r.Hdoc)
 	quoted := r.Word != nil && len(r.Word.Parts) > 0
 	if quoted {
 		quoted = false
@@ -269,14 +264,22 @@ func (w *scriptWalker) hereText(r *syntax.Redirect) Term {
 		}
 	}
 	if quoted {
-		return Term{Text: b.String(), Known: true}
+		return Term{Text: text, Known: true}
 	}
 	w.substitutions(r.Hdoc)
-	t := Term{Text: b.String(), Known: !strings.Contains(b.String(), `\`)}
-	for _, part := range r.Hdoc.Parts {
-		if _, ok := part.(*syntax.Lit); !ok {
-			t.Known = false
+	return Term{Text: text, Known: whole && !strings.Contains(text, `\`)}
+}
+
+// literalText returns the literal text of a here-document. If the shell replaces nothing in the here-document,
+// the result whole is true.
+func literalText(w *syntax.Word) (text string, whole bool) {
+	var b strings.Builder
+	whole = true
+	for _, part := range w.Parts {
+		l, isText := part.(*syntax.Lit)
+		if whole = whole && isText; isText {
+			b.WriteString(l.Value)
 		}
 	}
-	return t
+	return b.String(), whole
 }
