@@ -138,7 +138,7 @@ func splitStatements(tokens []string) (all []sqlStatement) {
 func (s sqlStatement) findings() (all []Finding) {
 	verbs := 0
 	for i, t := range s {
-		if serverAccess[t] || s.leaves(i) {
+		if slices.Contains(serverAccess, t) || s.leaves(i) {
 			all = append(all, Finding{Harm: leavesDatabase})
 		}
 		if !slices.Contains(sqlVerbs, t) || slices.Contains(noVerbAfter, s.at(i-1)) {
@@ -230,15 +230,7 @@ var (
 var sqlVerbs = strings.Fields("update delete truncate drop alter create rename reindex grant revoke insert replace merge copy load")
 
 // serverAccess are functions of databases that run programs or use files of the server.
-var serverAccess = setOf("xp_cmdshell sp_oacreate load_file pg_read_file pg_read_binary_file pg_ls_dir lo_import lo_export load_extension writefile readfile dblink dblink_exec sys_exec sys_eval")
-
-func setOf(names string) map[string]bool {
-	out := map[string]bool{}
-	for name := range strings.FieldsSeq(names) {
-		out[name] = true
-	}
-	return out
-}
+var serverAccess = strings.Fields("xp_cmdshell sp_oacreate load_file pg_read_file pg_read_binary_file pg_ls_dir lo_import lo_export load_extension writefile readfile dblink dblink_exec sys_exec sys_eval")
 
 // leaves reports whether the word at the index i makes the database's server or its client run a program or
 // use a file.
