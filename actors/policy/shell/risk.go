@@ -50,14 +50,14 @@ type reasons struct {
 	facts *Facts
 	sent  sentSecrets
 	on    *targets
-	worst commands.Harm // the harm with the highest rank
+	risk  schemas.Risk // the worst risk
 	all   []string
 	grave []string // the elements of all whose own risk is high
 }
 
 // Risk returns the worst risk of a command line, with the reasons for all its risks.
 func (f *Facts) Risk(line *Line) Assessment {
-	r := &reasons{facts: f, sent: f.sentSecrets(), on: f.newTargets(line), worst: commands.Harm{Risk: schemas.RiskLow}}
+	r := &reasons{facts: f, sent: f.sentSecrets(), on: f.newTargets(line), risk: schemas.RiskLow}
 	for _, what := range r.sent.reasons {
 		r.add(schemas.RiskHigh, what)
 	}
@@ -71,24 +71,23 @@ func (f *Facts) Risk(line *Line) Assessment {
 	r.addPiped()
 	r.addOutside()
 	r.addWhole(line)
-	return Assessment{r.worst.Risk, r.inOrder(), r.grave, slices.Concat(r.on.where, r.on.all), f.unseen()}
+	return Assessment{r.risk, r.inOrder(), r.grave, slices.Concat(r.on.where, r.on.all), f.unseen()}
 }
 
-func (r *reasons) raise(h commands.Harm) {
-	if h.Rank() > r.worst.Rank() {
-		r.worst = h
+func (r *reasons) add(risk schemas.Risk, why string) {
+	r.raise(risk)
+	if slices.Contains(r.all, why) {
+		return
+	}
+	if r.all = append(r.all, why); risk == schemas.RiskHigh {
+		r.grave = append(r.grave, why)
 	}
 }
 
-func (r *reasons) addHarm(h commands.Harm) {
-	if r.raise(h); !slices.Contains(r.all, h.Why) {
-		if r.all = append(r.all, h.Why); h.Risk == schemas.RiskHigh {
-			r.grave = append(r.grave, h.Why)
-		}
-	}
-}
+func (r *reasons) addHarm(h commands.Harm) { r.add(h.Risk, h.Why) }
 
-func (r *reasons) add(risk schemas.Risk, why string) { r.addHarm(commands.Harm{Risk: risk, Why: why}) }
+// raise raises the risk without a reason.
+func (r *reasons) raise(risk schemas.Risk) { r.risk = schemas.HigherRisk(r.risk, risk) }
 
 // addCode adds the harms of code in other languages, and of code that the line downloads.
 func (r *reasons) addCode() {
@@ -122,7 +121,7 @@ func (r *reasons) addCommand(i int) {
 			r.on.actsOn(i, []string{f.destination(i)})
 		case h.IsScript() && file != "":
 		case h.IsInlineCode() && commands.LanguageOf(f.Commands[i][0]) == commands.ProgramCode && len(f.code) > 0: // leave out this reason, because the harms in f.code say more
-			r.raise(h)
+			r.raise(h.Risk)
 		default:
 			r.addHarm(r.on.ofCommand(i, h))
 		}
