@@ -20,9 +20,9 @@ var (
 	changesMongo = Harm{schemas.RiskMedium, "changes documents of a database"}
 )
 
-// codeWords are names in Python, JavaScript, Ruby, Perl, PHP, Lua, R and PowerShell, by what they do. A name
-// matches itself and, if it has no dot, also the last part of a longer name. A name that ends in ( matches only
-// a call.
+// codeWords has names in Python, JavaScript, Ruby, Perl, PHP, Lua, R and PowerShell, each with the harm of code
+// that uses it. A name matches itself and, if it has no dot, also the last part of a longer name. A name that
+// ends in ( matches only a call.
 var codeWords = wordsByName(map[Harm]string{
 	codeDeletes: "rmtree os.remove os.unlink os.rmdir os.removedirs os.truncate os.RemoveAll os.Remove unlink( unlink unlinkSync rmSync rmdirSync fs.rm fs.rmdir fs.remove fs.removeSync fs.emptyDir fs.emptyDirSync fsp.rm fsp.rmdir fsPromises.rm promises.rm promises.rmdir rimraf " +
 		"FileUtils.rm FileUtils.rm_r FileUtils.rm_f FileUtils.rm_rf FileUtils.remove FileUtils.remove_dir FileUtils.remove_entry File.delete File.unlink Dir.rmdir Dir.delete Dir.unlink send2trash Remove-Item Deno.remove Deno.removeSync file.remove",
@@ -33,7 +33,7 @@ var codeWords = wordsByName(map[Harm]string{
 	codeWrites:   "write_text( write_bytes( writeFile writeFileSync writeTextFile appendFile appendFileSync createWriteStream shutil.move shutil.copy shutil.copy2 shutil.copyfile shutil.copytree os.rename os.replace File.write file_put_contents IO.write rename( renameSync copyFile copyFileSync Bun.write Set-Content Out-File",
 })
 
-// mongoWords are names of functions in MongoDB's shell, by what they do.
+// mongoWords has names of functions in MongoDB's shell, each with its harm.
 var mongoWords = wordsByName(map[Harm]string{
 	dropsMongo:   "drop( dropDatabase dropCollection",
 	deletesMongo: "deleteMany deleteOne remove( findOneAndDelete bulkWrite",

@@ -171,7 +171,7 @@ func placeOfPackage(a string, shorthand bool) string {
 	return ""
 }
 
-// DownloadedFiles returns the files into which a command writes what it downloads.
+// DownloadedFiles returns the files in which curl or wget stores its downloads.
 func DownloadedFiles(argv []string) (files []string) {
 	name, args := ProgramName(argv[0]), argv[1:]
 	switch name {

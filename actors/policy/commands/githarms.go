@@ -87,7 +87,8 @@ func pathsOfGit(args []string) []string {
 	return nil
 }
 
-// The harms of find. Which files it deletes depends on the tests before the action.
+// The harms of find. A test before the action, such as -name, selects the files to delete. The words in
+// narrowsNothing do not count as tests, because they narrow the selection little or not at all.
 var (
 	deletesFound    = Harm{schemas.RiskHigh, "deletes files"}
 	deletesAllHere  = Harm{schemas.RiskHigh, "deletes every file here"}

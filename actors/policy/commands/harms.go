@@ -316,7 +316,8 @@ func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	return Harm{}, false
 }
 
-// plainOptions matches options of the shell that decide when a script stops or what it prints.
+// plainOptions matches the words of set if they only set options of the shell, such as -e or pipefail. These
+// options start no program and change no file.
 var plainOptions = lazyregexp.New(`^[-+][abefmnuvxo]+(?: (?:pipefail|errexit|nounset|xtrace|allexport|noglob|noclobber|[-+][abefmnuvxo]+))*$`)
 
 // harmOfKubectl returns the harm of a kubectl subcommand that only reads. For every other subcommand, and for

@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// These expressions match scripts of sed and awk, and subscripts of variables, that run commands or, if
-// named so, write files.
+// These expressions match scripts of sed and awk, and subscripts of variables, that run commands. Only
+// awkWrites matches scripts that write files.
 var (
 	sedRuns       = lazyregexp.New(`(?m)[/|#,][gpIiMm0-9]*e[gpIiMm0-9]*\s*(?:;|\}|$)|^\s*(?:\d+|\$|/[^/]*/)?(?:,(?:\d+|\$|/[^/]*/))?\s*e(?:\s|$)`)
 	awkRuns       = lazyregexp.New(`\bsystem\s*\(|\|\s*getline\b|\bprintf?\b[^;}\n]*\|\s*["A-Za-z]`)

@@ -31,7 +31,8 @@ var (
 var dropped = strings.Fields("database schema table column keyspace collection partition tablespace")
 
 // SQLFindings returns the harms of the statements in a text of SQL. It looks only for the words of the
-// statements, outside strings and comments. Databases disagree about both, so it reads the text in two ways.
+// statements, outside strings and comments. Because MySQL writes strings and comments in its own way,
+// SQLFindings reads the text both as MySQL does and as other databases do.
 func SQLFindings(text string) (all []Finding) {
 	if len(text) > maxCode {
 		text, all = text[:maxCode], []Finding{{Harm: tooMuchCode}}

@@ -12,7 +12,8 @@ import (
 var urlIn = lazyregexp.New("(?i)[a-z][a-z0-9+.-]*://[^\\s\"'`<>|]+")
 
 // URLFaults returns the faults of the URLs that a command may connect to, without duplicates. A command that
-// only prints or searches text has none. The result partial is true if only the shell knows a part of a word.
+// only prints or searches text has none. The function partial reports whether only the shell knows a part of a
+// word.
 func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) {
 	name := ProgramName(argv[0])
 	client := name == "curl" || name == "wget"

@@ -285,7 +285,8 @@ func (c *command) storesText(args []shell.Term, i int) bool {
 	return i > 0 && flags[args[i-1].Text] || joined && args[i].Known && strings.HasPrefix(name, "--") && flags[name]
 }
 
-// textFlags are the flags whose value is such a text. bd is a program for notes about tasks.
+// textFlags has, for each program, the flags whose value the program only stores. bd is a program for notes
+// about tasks.
 var textFlags = map[string]map[string]bool{
 	"git": set("-m --message"),
 	"bd":  set("-d --description --title --notes --append-notes --acceptance --design --reason --set-metadata"),

@@ -52,12 +52,12 @@ type Facts struct {
 	ranInput   bool               // a shell in the line runs its input, and the line contains this input
 	shown      []bool             // by index in Commands: the command reads only a here-document in which the shell replaces nothing
 	shownNext  bool               // the next command's element of shown
-	tooMany    bool               // the line has more commands than Commands
+	tooMany    bool               // the line has more commands than Commands has
 	cut        bool               // the line is so long that Facts has only its beginning
 	harms      [][]commands.Harm  // by index in Commands: the command's harms; nil until they are needed
 	long       bool               // the line is beyond a limit of tooMuch, so maxArgv limits its words
 	argvWords  int                // the number of words in Commands
-	faults     [][]weburl.Fault   // by index in Commands: what speaks against its URLs; nil until they are needed
+	faults     [][]weburl.Fault   // by index in Commands: the faults of its URLs; nil until they are needed
 }
 
 // movingVariable matches the names of variables that may lead a program to another place than its words

@@ -152,8 +152,8 @@ func (f *Facts) keepsHome() bool {
 const maxPlaces = 8
 
 // actsOn adds a place on which command i takes effect, such as "npm: the registry in use". The parameter
-// names has the places that the command names. Even if it names none, a program such as docker acts on a
-// place: its daemon.
+// names has the places that the command names. If it is empty, the place of a program such as docker is the
+// program's daemon.
 func (t *targets) actsOn(i int, names []string) {
 	argv := t.facts.Commands[i]
 	program := commands.ProgramName(argv[0])

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Content is what a field in the input of a tool that nod does not know probably holds.
+// Content is the kind of text that a field probably holds. The field is in the input of a tool that nod does
+// not know.
 type Content int
 
 const (
@@ -17,7 +18,7 @@ const (
 	PlanContent
 )
 
-// contents are words in the names of fields, by what the fields hold.
+// contents has the words in the names of fields, by the kind of text in the fields.
 var contents = []struct {
 	words   []string
 	content Content
@@ -29,7 +30,7 @@ var contents = []struct {
 	{strings.Fields("path paths file files filename filenames filepath filepaths dir directory folder attachment attachments destination uri"), PathContent},
 }
 
-// ContentOf tells by the name of a field what the field holds.
+// ContentOf returns the kind of text that a field with this name probably holds.
 func ContentOf(field string) Content {
 	words := wordsOf(field)
 	for _, c := range contents {

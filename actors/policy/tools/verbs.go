@@ -22,8 +22,8 @@ var tellVerbs = strings.Fields("upload push post reply comment email invite shar
 	"import sync trigger dispatch invoke call perform cancel close archive restore rollback " +
 	"erase wipe unlink destruct enable disable assign order book transact commit rebase lock unlock rotate alter mutate")
 
-// startVerbs are words with which a tool that writes a file is told to do more than that: to run or install
-// something, or to show it to others.
+// startVerbs are words that tell a tool to do more than write a file: to run or install something, or to show
+// the file to others.
 var startVerbs = strings.Fields("run launch spawn install uninstall deploy notify announce broadcast transmit deliver forward fax print buy purchase sell donate checkout sign wire public")
 
 // graveThings are words for things whose change has effects beyond one file.
@@ -33,8 +33,8 @@ var graveThings = strings.Fields("payment payments invoice invoices bank billing
 // changeVerbs are verbs for acts that change something or tell it to others.
 var changeVerbs = slices.Concat(writeVerbs, tellVerbs)
 
-// otherSystems are words for what is not a file of this machine: services, and the things in them that other
-// people see.
+// otherSystems are words for services, and for things in services that other people see. A file of this machine
+// is no such thing.
 var otherSystems = strings.Fields("remote cloud host hostname server url uri endpoint http https web browser ssh sftp ftp s3 aws gcp azure bucket container docker pod kubernetes k8s namespace cluster vm device " +
 	"database db table postgres mysql sqlite mongo redis github gitlab bitbucket repo repos repository repositories owner org organization organisation branch release tag gist issue issues ticket tickets pull pr " +
 	"jira confluence notion linear asana trello slack discord telegram whatsapp teams channel message thread gmail mail calendar event drive dropbox sharepoint figma wordpress stripe account workspace tenant " +
@@ -81,9 +81,9 @@ func begins(w string, verbs []string) bool {
 }
 
 // UnboundWord returns a word in the name of an MCP server's tool that keeps every answer, even one for a
-// session, from covering later calls with other inputs. Such a word says that the tool runs what it is told,
-// does what nobody can undo, tells something to others, or acts on another system. If the name has no such
-// word, UnboundWord returns "". The name proves nothing about the tool.
+// session, from covering later calls with other inputs. Such a word says that the tool runs a given command
+// or code, does something that cannot be undone, tells something to others, or acts on another system. If the
+// name has no such word, UnboundWord returns "". The name proves nothing about the tool.
 func UnboundWord(name string) string {
 	words := wordsOf(strings.TrimPrefix(name, "mcp__"))
 	i := slices.IndexFunc(words, func(w string) bool {

@@ -75,7 +75,7 @@ func decoded(text string) string {
 }
 
 // IsSecret reports whether a text has a secret that the log would not store, such as a token or an address
-// with a password. IsSecret also searches what the text encodes, as in base64.
+// with a password. IsSecret also searches the texts that this text may encode.
 func IsSecret(text string) bool {
 	for _, t := range spellings(text) {
 		if _, n := (redact.Redactor{}).Text(t); n > 0 {
@@ -116,7 +116,8 @@ func fromBase64(word string) string {
 	return string(text)
 }
 
-// secretParameter reports whether a parameter of this name grants access. The names of page tokens do not.
+// secretParameter reports whether a parameter of this name grants access. A token for a page of results does
+// not.
 func secretParameter(name string) bool {
 	name = strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (r < '0' || r > '9') && (r < 'a' || r > 'z') {

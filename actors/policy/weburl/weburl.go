@@ -1,5 +1,5 @@
-// Package weburl finds what speaks against a URL in a call: it carries a secret or much data to another
-// machine, or it leads to a place that is not on the public web.
+// Package weburl finds the faults of a URL in a call: the URL carries a secret or much data to another
+// machine, or leads to a place that is not on the public web.
 package weburl
 
 import (
