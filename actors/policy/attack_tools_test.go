@@ -160,8 +160,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// A person's lasting answer makes a remembered rule for the answered command. The rule also allows further
-// words after the command if they do not change what the command does.
+// A person's lasting answer makes a remembered rule for the answered command. The rule also allows the
+// command with further words, unless these words change the effect of the command.
 func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Containment describes how a command line may run contained: where it runs, and what it may write.
+// Containment describes a contained run of a command line: its directory, and the project that it may write.
 type Containment struct {
 	Line     string `json:"line"`                // the command line as the agent wrote it
 	Dir      string `json:"dir"`                 // the clean, absolute directory in which the line runs
