@@ -15,11 +15,10 @@ import (
 // the plan's commands and words announce.
 func (p *Policy) CheckPlan(c Call, plan string) Verdict {
 	a := p.judgePlan(plan, c.location())
-	v := Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: append(a.Reasons, "the agent may then act on its plan"), Targets: a.Targets}
-	if a.Risk == schemas.RiskHigh {
-		v.Risk = schemas.RiskHigh
+	return Verdict{
+		Effect: Ask, Risk: schemas.HigherRisk(schemas.RiskMedium, a.Risk),
+		Reasons: append(a.Reasons, "the agent may then act on its plan"), Targets: a.Targets,
 	}
-	return v
 }
 
 // judgePlan returns the harms of high risk that a plan announces. Their reasons begin with "plans to".
