@@ -25,6 +25,7 @@ type evaluation struct {
 	onlyGlob   bool                   // the search reads only files whose names match a given pattern
 	leavesOut  func(file string) bool // reports whether the search's filters exclude a file
 	naming     weburl.Naming          // how precisely an allow rule must name the call's URL
+	changed    *changed               // the result of changedFile; nil until it is needed
 }
 
 // ruleSubject has the values of a call that nod compares with rules: the paths, or the URL.
