@@ -80,8 +80,9 @@ func wholeCommand(key string, object map[string]any) (line string, ok bool) {
 	return "", false
 }
 
-// The limits for judging the input of a tool that nod does not know. The number of reasons is limited because
-// people read only a few. The bytes are limited because the engine checks one call after another.
+// The limits for judging the risk of a call of a tool that nod does not know. The number of reasons is limited
+// because people read only a few. The bytes are limited because the engine checks one call after another. An
+// answer for later calls has its own limits, such as maxInputBytes.
 const (
 	maxJudged    = 6
 	maxCommands  = 8 << 10
@@ -114,36 +115,33 @@ func (ev *evaluation) judgeInput() {
 		if len(ev.verdict.Reasons) >= maxJudged {
 			continue
 		}
-		judged := true
 		switch tools.ContentOf(f.name) {
 		case tools.CommandContent:
-			if judged = take(&left.commands, text); judged {
-				ev.judgeCode(text, commands.ShellCode, commands.SQLCode, commands.ProgramCode)
-			}
+			ev.judgeCode(text, &left.commands, commands.ShellCode, commands.SQLCode, commands.ProgramCode)
 		case tools.CodeContent:
-			if judged = take(&left.code, text); judged {
-				ev.judgeCode(text, commands.SQLCode, commands.ProgramCode)
-			}
+			ev.judgeCode(text, &left.code, commands.SQLCode, commands.ProgramCode)
 		case tools.QueryContent:
-			if judged = take(&left.code, text); judged {
-				ev.judgeCode(text, commands.SQLCode, commands.MongoCode)
-			}
-		case tools.PathContent:
-			if len(text) > maxPath {
-				break
-			}
-			if judged = take(&left.paths, text); judged {
-				ev.judgePath(text)
-			}
+			ev.judgeCode(text, &left.code, commands.SQLCode, commands.MongoCode)
 		case tools.PlanContent:
-			if judged = take(&left.code, text); judged {
+			if ev.mayJudge(text, &left.code) {
 				ev.addAssessment(ev.pol.judgePlan(text, *ev.location))
 			}
-		}
-		if !judged {
-			ev.raise(schemas.RiskHigh, tooLong)
+		case tools.PathContent:
+			if len(text) <= maxPath && ev.mayJudge(text, &left.paths) {
+				ev.judgePath(text)
+			}
 		}
 	}
+}
+
+// mayJudge takes a text from a budget. If the budget is too small, mayJudge returns false, and the call counts
+// as one of high risk.
+func (ev *evaluation) mayJudge(text string, left *int) bool {
+	enough := take(left, text)
+	if !enough {
+		ev.raise(schemas.RiskHigh, tooLong)
+	}
+	return enough
 }
 
 // judgeAddress judges a text that is a URL. Beyond the limit, each URL counts as one that sends a secret.
@@ -155,7 +153,10 @@ func (ev *evaluation) judgeAddress(text string, left *int) {
 	ev.addFaults(weburl.OfWord(text, false))
 }
 
-func (ev *evaluation) judgeCode(text string, langs ...commands.Language) {
+func (ev *evaluation) judgeCode(text string, left *int, langs ...commands.Language) {
+	if !ev.mayJudge(text, left) {
+		return
+	}
 	for _, lang := range langs {
 		ev.addAssessment(ev.pol.shell.Judge(lang, text, *ev.location))
 	}
