@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
-	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/actors/policy/weburl"
@@ -179,12 +178,11 @@ func (ev *evaluation) judgePath(text string) {
 	if at == "" || strings.Contains(at, "://") || strings.ContainsAny(at, "\n\t") {
 		return
 	}
-	slashed := pathname.Slashes(at)
-	switch leads := pathname.IsAbs(slashed) || strings.HasPrefix(at, "~") || strings.Contains("/"+slashed+"/", "/../"); {
+	switch {
 	case slices.ContainsFunc(pieces(at), func(p string) bool { return ev.pol.shell.Secrets.MayBeListed(p, ev.location, false) }):
 		ev.raise(schemas.RiskHigh, touchesSecret)
 		ev.addTarget(touchesSecret, at)
-	case leads && ev.location.Project != "" && !ev.location.InProject(at):
+	case spelledAsOutside(at) && ev.location.Project != "" && !ev.location.InProject(at):
 		ev.raise(schemas.RiskMedium, schemas.OutsideProject)
 		ev.addTarget(schemas.OutsideProject, at)
 	}

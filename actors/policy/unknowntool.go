@@ -111,10 +111,17 @@ func (ev *evaluation) namesOutside(text string) bool {
 	}
 	return slices.ContainsFunc(pieces(text), func(p string) bool {
 		slashed := pathname.Slashes(p)
-		leads := pathname.IsAbs(slashed) || strings.HasPrefix(p, "~") || strings.Contains("/"+slashed+"/", "/../") || len(ev.location.Follow(p)) > 0
+		leads := spelledAsOutside(p) || len(ev.location.Follow(p)) > 0
 		return computed.MatchString(slashed) || ev.pol.shell.Secrets.MayBe(p, ev.location, true) || leads && !ev.location.InProject(p) ||
 			slices.ContainsFunc(pathname.Split(nil, slashed), func(seg string) bool { return pathname.NeverRemembered.Has(seg, true) })
 	})
+}
+
+// spelledAsOutside reports whether a path is absolute, begins with ~, or has a segment "..". Any other path
+// leads out of the project only by a symbolic link.
+func spelledAsOutside(p string) bool {
+	slashed := pathname.Slashes(p)
+	return pathname.IsAbs(slashed) || strings.HasPrefix(p, "~") || strings.Contains("/"+slashed+"/", "/../")
 }
 
 // computed matches a path that begins in another user's home directory, or that has a variable before a slash.
