@@ -42,7 +42,7 @@ func Dangers(lines []string, kind TextKind) (all []Danger, searched int) {
 			last++
 		}
 		text := strings.Join(lines[i:last+1], "\n")
-		if kind == PlanText && fenceLine.MatchString(text) {
+		if kind == PlanText && isFence(text) {
 			search.inFence = !search.inFence
 			text = ""
 		}
@@ -81,8 +81,6 @@ var anyPolicy = sync.OnceValue(func() *Policy {
 
 // continues matches a line that goes on in the next line.
 var continues = lazyregexp.New(`(?:\\|\||&&)[ \t]*$`)
-
-var fenceLine = lazyregexp.New("^[ \t]*(?:```|~~~)")
 
 // pieceEnd matches the end of a command in a long line.
 var pieceEnd = lazyregexp.New(`;+|&&|\|\||\n`)
