@@ -95,7 +95,10 @@ func (e Explanation) String() string {
 		fmt.Fprintf(&b, "  for one session only, an answer can allow: %s\n", r.String())
 	}
 	if e.Verdict.Effect == Ask && len(e.Allows) == 0 {
-		why := map[bool]string{true: "no rule that nod can bound would allow it", false: "no rule that lasts longer would allow it"}[len(e.Session) == 0]
+		why := "no rule that nod can bound would allow it"
+		if len(e.Session) > 0 {
+			why = "no rule that lasts longer would allow it"
+		}
 		if e.Bound != "" {
 			why += ", because " + e.Bound
 		}
