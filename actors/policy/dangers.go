@@ -94,7 +94,8 @@ type dangerSearch struct {
 	left     int  // the length, in bytes, of the texts that the search may still judge
 }
 
-// line returns the reasons for the grave harms of one line. In a long line, from is the offset of the first.
+// line returns the reasons for the grave harms of one line. In a long line, from is the offset of
+// the first harm.
 func (s *dangerSearch) line(text string) (from int, why []string) {
 	at := 0
 	for _, chunk := range chunks(text) {

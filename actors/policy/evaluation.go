@@ -35,7 +35,7 @@ type ruleSubject struct {
 }
 
 // firstRule returns the first rule for which the function covers returns true, or nil. The function list
-// selects the deny, ask or allow rules of a layer; the flag allow says that it selects allow rules.
+// selects the deny, ask or allow rules of a layer; the flag allow means that list selects allow rules.
 func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool, covers func(*rules.Rule) bool) *rules.Rule {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]

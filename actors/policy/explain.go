@@ -16,7 +16,7 @@ type Explanation struct {
 	Parts   []ExplainedPart          // the simple commands of the call's command line, in order
 	Line    string                   // the reason to ask about the whole line, or ""
 	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit the effect of such rules
-	Session []schemas.Reach          // what an answer can allow for one session only
+	Session []schemas.Reach          // the reaches that an answer can allow for one session only
 	Bound   string                   // the reason why no rule allows a tool that nod does not know, or none for longer than a session; may be ""
 	Harden  string                   // the line with changes by which git runs no configured programs; "" without changes
 }

@@ -23,7 +23,7 @@ const (
 
 // namesOnlyProject reports whether the input of a tool that nod does not know names no secret, no protected
 // file, no path outside the project, no address and no act. A text that only looks like such a name counts as
-// one.
+// such a name.
 func (ev *evaluation) namesOnlyProject() bool {
 	in := inputTexts{}
 	return in.read(ev.call.Input) && !slices.ContainsFunc(in.whole, acts) && !slices.ContainsFunc(in.words, ev.namesOutside)
