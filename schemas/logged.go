@@ -37,8 +37,8 @@ type LoggedRequest struct {
 // Key returns the key that the request's record had.
 func (l *LoggedRequest) Key() string { return Key(l.SessionID, l.PendingID) }
 
-// Question returns a text that tells the request from all other requests of the log. The log may have the
-// same request twice. Its Key is not enough, because an agent may use an id and a time again.
+// Question returns a text that is equal for two entries of the log if, and only if, both are about one request.
+// The Key is not enough for that, because an agent may use an id and a time again.
 func (l *LoggedRequest) Question() string {
 	return fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
 }

@@ -42,7 +42,7 @@ func Dangers(lines []string, kind TextKind) (all []Danger, searched int) {
 			last++
 		}
 		text := strings.Join(lines[i:last+1], "\n")
-		if kind == PlanText && fenceLine.MatchString(text) {
+		if kind == PlanText && isFence(text) {
 			search.inFence = !search.inFence
 			text = ""
 		}
@@ -82,8 +82,6 @@ var anyPolicy = sync.OnceValue(func() *Policy {
 // continues matches a line that goes on in the next line.
 var continues = lazyregexp.New(`(?:\\|\||&&)[ \t]*$`)
 
-var fenceLine = lazyregexp.New("^[ \t]*(?:```|~~~)")
-
 // pieceEnd matches the end of a command in a long line.
 var pieceEnd = lazyregexp.New(`;+|&&|\|\||\n`)
 
@@ -96,7 +94,8 @@ type dangerSearch struct {
 	left     int  // the length, in bytes, of the texts that the search may still judge
 }
 
-// line returns the reasons for the grave harms of one line. In a long line, from is the offset of the first.
+// line returns the reasons for the grave harms of one line. In a long line, from is the offset of
+// the first harm.
 func (s *dangerSearch) line(text string) (from int, why []string) {
 	at := 0
 	for _, chunk := range chunks(text) {

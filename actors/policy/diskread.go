@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -19,15 +20,15 @@ type unreadError string
 
 func (e unreadError) Error() string { return string(e) }
 
+const errWhichFile = unreadError("nod does not know which file it is")
+
 // readFile returns the text of the file that a call names.
 func (p *Policy) readFile(c *Call, name string) (string, error) {
-	loc := c.location()
-	spelled := loc.Spelled(name)
-	if len(spelled) != 1 || !path.IsAbs(spelled[0]) || strings.HasSuffix(name, "/") {
-		return "", unreadError("nod does not know which file it is")
+	if strings.HasSuffix(name, "/") {
+		return "", errWhichFile
 	}
-	full := spelled[0]
-	real, err := OnDisk(full)
+	loc := c.location()
+	full, real, err := placeOf(&loc, name)
 	if err != nil {
 		return "", err
 	}
@@ -49,10 +50,20 @@ func (p *Policy) readFile(c *Call, name string) (string, error) {
 			at = loc.Dirs[0] + "/" + name
 		}
 		if other, err := OnDisk(at); err != nil || other != real {
-			return "", unreadError("nod does not know which file it is")
+			return "", errWhichFile
 		}
 	}
 	return readText(real)
+}
+
+// placeOf returns the full path of the file that a call names, and the file's true path.
+func placeOf(loc *pathname.Location, name string) (full, real string, err error) {
+	spelled := loc.Spelled(name)
+	if len(spelled) != 1 || !path.IsAbs(spelled[0]) {
+		return "", "", errWhichFile
+	}
+	real, err = OnDisk(spelled[0])
+	return spelled[0], real, err
 }
 
 // mayRead returns an error unless the rules let the agent of a call read the file without a question. nod

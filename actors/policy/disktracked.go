@@ -18,7 +18,7 @@ import (
 // Tracked lists the files with secrets that the repository of a directory tracks in its index or in any commit.
 type Tracked = pathname.Tracked
 
-// maxReading is the time after which a call of Tracked stops to read new commits. The result then has the
+// maxReading is the time after which a call of Tracked stops reading new commits. The result then has the
 // reason in Unread, and later calls read the remaining commits.
 const maxReading = 3 * time.Second
 

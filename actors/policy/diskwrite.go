@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 
 	"github.com/nodbus/nod/actors/policy/filediff"
@@ -104,11 +103,7 @@ func (ThisDisk) ReadWritten(ctx context.Context, p *Policy, c Call) Written {
 // tell whether the file exists.
 func unreadEffect(c *Call, name string) string {
 	loc := c.location()
-	spelled := loc.Spelled(name)
-	if len(spelled) != 1 || !path.IsAbs(spelled[0]) {
-		return ""
-	}
-	real, err := OnDisk(spelled[0])
+	_, real, err := placeOf(&loc, name)
 	if err != nil {
 		return ""
 	}

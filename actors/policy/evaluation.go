@@ -25,6 +25,7 @@ type evaluation struct {
 	onlyGlob   bool                   // the search reads only files whose names match a given pattern
 	leavesOut  func(file string) bool // reports whether the search's filters exclude a file
 	naming     weburl.Naming          // how precisely an allow rule must name the call's URL
+	changed    *changed               // the result of changedFile; nil until it is needed
 }
 
 // ruleSubject has the values of a call that nod compares with rules: the paths, or the URL.
@@ -34,7 +35,7 @@ type ruleSubject struct {
 }
 
 // firstRule returns the first rule for which the function covers returns true, or nil. The function list
-// selects the deny, ask or allow rules of a layer; the flag allow says that it selects allow rules.
+// selects the deny, ask or allow rules of a layer; the flag allow means that list selects allow rules.
 func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool, covers func(*rules.Rule) bool) *rules.Rule {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]

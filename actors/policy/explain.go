@@ -16,7 +16,7 @@ type Explanation struct {
 	Parts   []ExplainedPart          // the simple commands of the call's command line, in order
 	Line    string                   // the reason to ask about the whole line, or ""
 	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit the effect of such rules
-	Session []schemas.Reach          // what an answer can allow for one session only
+	Session []schemas.Reach          // the reaches that an answer can allow for one session only
 	Bound   string                   // the reason why no rule allows a tool that nod does not know, or none for longer than a session; may be ""
 	Harden  string                   // the line with changes by which git runs no configured programs; "" without changes
 }
@@ -95,7 +95,10 @@ func (e Explanation) String() string {
 		fmt.Fprintf(&b, "  for one session only, an answer can allow: %s\n", r.String())
 	}
 	if e.Verdict.Effect == Ask && len(e.Allows) == 0 {
-		why := map[bool]string{true: "no rule that nod can bound would allow it", false: "no rule that lasts longer would allow it"}[len(e.Session) == 0]
+		why := "no rule that nod can bound would allow it"
+		if len(e.Session) > 0 {
+			why = "no rule that lasts longer would allow it"
+		}
 		if e.Bound != "" {
 			why += ", because " + e.Bound
 		}

@@ -114,10 +114,8 @@ func helpOptions(t *testing.T, name string, words []string) (out []helpOption) {
 		if m == nil {
 			if n := len(out) - 1; n >= 0 && strings.HasPrefix(line, "    ") {
 				out[n].says += " " + strings.TrimSpace(line)
-			} else if n >= 0 && strings.TrimSpace(line) != "" {
-				out[n].says += "" // a heading belongs to no description
 			}
-			continue
+			continue // a heading belongs to no description
 		}
 		o := helpOption{says: m[3]}
 		for _, w := range regexp.MustCompile(`[, |]+`).Split(m[2], -1) {

@@ -57,9 +57,7 @@ func (ev *evaluation) addFaults(faults []weburl.Fault) {
 // raise adds a reason to the verdict. If the verdict's risk is lower than the given risk, raise replaces it.
 func (ev *evaluation) raise(risk schemas.Risk, why string) {
 	ev.addReason(why)
-	if (commands.Harm{Risk: risk}).Rank() > (commands.Harm{Risk: ev.verdict.Risk}).Rank() {
-		ev.verdict.Risk = risk
-	}
+	ev.verdict.Risk = schemas.HigherRisk(ev.verdict.Risk, risk)
 }
 
 // evaluateUnknown checks a tool that nod does not know, such as that of an MCP server.

@@ -15,11 +15,10 @@ import (
 // the plan's commands and words announce.
 func (p *Policy) CheckPlan(c Call, plan string) Verdict {
 	a := p.judgePlan(plan, c.location())
-	v := Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: append(a.Reasons, "the agent may then act on its plan"), Targets: a.Targets}
-	if a.Risk == schemas.RiskHigh {
-		v.Risk = schemas.RiskHigh
+	return Verdict{
+		Effect: Ask, Risk: schemas.HigherRisk(schemas.RiskMedium, a.Risk),
+		Reasons: append(a.Reasons, "the agent may then act on its plan"), Targets: a.Targets,
 	}
-	return v
 }
 
 // judgePlan returns the harms of high risk that a plan announces. Their reasons begin with "plans to".
@@ -107,9 +106,9 @@ var (
 // readPlan finds the commands of a plan: in blocks of code, between backquotes and in sentences. A block in a
 // programming language does not count, because it is text that the agent would write.
 func readPlan(plan string) (out planText) {
-	fence, block := "", strings.Builder{}
+	inBlock, name, block := false, "", strings.Builder{}
 	add := func(text string, langs ...commands.Language) {
-		if fence == "" {
+		if !inBlock {
 			text = text[:min(len(text), maxPlanLine)]
 		}
 		for _, lang := range langs {
@@ -119,21 +118,26 @@ func readPlan(plan string) (out planText) {
 		}
 	}
 	for line := range strings.SplitSeq(plan[:min(len(plan), maxPlan)]+"\n```", "\n") {
-		trimmed := strings.TrimSpace(line)
-		switch marked := strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"); {
-		case marked && fence == "":
-			fence = strings.ToLower(strings.Trim(trimmed, "`~ ")) + " "
-		case marked:
-			add(block.String(), languagesOfBlock(strings.TrimSpace(fence))...)
-			fence = ""
+		switch fence := isFence(line); {
+		case fence && !inBlock:
+			inBlock, name = true, strings.ToLower(strings.TrimSpace(strings.Trim(strings.TrimSpace(line), "`~ ")))
+		case fence:
+			add(block.String(), languagesOfBlock(name)...)
+			inBlock = false
 			block.Reset()
-		case fence != "":
+		case inBlock:
 			block.WriteString(prompt.ReplaceAllString(line, "") + "\n")
 		default:
 			out.sentence(line, add)
 		}
 	}
 	return out
+}
+
+// isFence reports whether a line of a plan begins or ends a block of code.
+func isFence(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~")
 }
 
 // languagesOfBlock returns the languages in which nod reads a block of code that a plan marks with this name.

@@ -24,7 +24,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Effect says what a verdict decides.
+// Effect is the outcome of a verdict.
 type Effect string
 
 // The effects. The zero Effect is invalid, and callers must treat it as Ask.
@@ -133,8 +133,8 @@ type Policy struct {
 	answers   []*Answers // lists of remembered rules, in the order of their addition
 }
 
-// New compiles permissions and further layers of rules. If it cannot parse a rule, it returns an error that
-// names the rule, because without this rule the policy could allow what the rule forbids.
+// New compiles permissions and further layers of rules. If New cannot parse a rule, it returns an error that
+// names the rule. A policy without this rule could allow calls that the rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}, protected: secrets.CompileProtected()}
 	var err error

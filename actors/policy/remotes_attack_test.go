@@ -163,7 +163,7 @@ func TestNoForgedPlaceStandsAlone(t *testing.T) {
 	assert.Equal(t, []string{"gh: repository evil/y", "repository evil/y"}, []string{named[0].Name, named[1].Name})
 }
 
-// The reasons for a risk are never milder than what the command may do.
+// If a command may do a harm, a reason names this harm, and not only a lesser one.
 func TestNoRiskIsCalmerThanTheTruth(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{

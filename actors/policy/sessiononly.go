@@ -18,17 +18,18 @@ import (
 // that nod offers for longer.
 func (ev *evaluation) sessionReach(others []schemas.Reach) *schemas.Reach {
 	var rules []schemas.RememberedRule
-	switch ev.tool.Kind {
-	case tools.Unknown:
-		if file, why := ev.changedFile(); why == "" && len(others) == 0 {
+	switch kind := ev.tool.Kind; {
+	case kind == tools.Edit:
+		rules = ev.sessionEdits()
+	case len(others) > 0: // a person can choose a reach that lasts longer
+	case kind == tools.Unknown:
+		if file, why := ev.changedFile(); why == "" {
 			rules = []schemas.RememberedRule{{Tool: ev.tool.Name, Path: file, Project: ev.location.Project}}
 		}
-	case tools.File:
-		if file := ev.onlyPath(); file != "" && len(others) == 0 {
+	case kind == tools.File:
+		if file := ev.onlyPath(); file != "" {
 			rules = []schemas.RememberedRule{{Tool: ev.tool.Name, Path: file, Project: ev.standsIn()}}
 		}
-	case tools.Edit:
-		rules = ev.sessionEdits()
 	}
 	if len(rules) == 0 || rules[0].Project == "" {
 		return nil
@@ -89,11 +90,23 @@ func (ev *evaluation) standsIn() string {
 	return ""
 }
 
-// changedFile returns the file to which an answer for one session can keep a tool of an MCP server. If there
-// is none, changedFile returns the reason. The tool's name does not prove what the tool does. Therefore the
+// changedFile returns the file to which an answer for one session can keep a tool of an MCP server. If no
+// answer can, the text why is the reason. The tool's name does not prove what the tool does. Therefore the
 // input must name exactly one plain file of the project, and nothing outside the project or on another
-// system. A text that only looks like a path counts as a second file.
+// system. A text that only looks like a path counts as a second file. A session may have many rules for the
+// tool, so changedFile reads the input only once.
 func (ev *evaluation) changedFile() (file, why string) {
+	if ev.changed == nil {
+		file, why := ev.findChangedFile()
+		ev.changed = &changed{file, why}
+	}
+	return ev.changed.file, ev.changed.why
+}
+
+// changed is a result of changedFile.
+type changed struct{ file, why string }
+
+func (ev *evaluation) findChangedFile() (file, why string) {
 	if !tools.OfServer(ev.tool.Name) {
 		return "", "the tool belongs to no MCP server"
 	}

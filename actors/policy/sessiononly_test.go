@@ -3,7 +3,6 @@ package policy_test
 import (
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -81,13 +80,7 @@ func TestNoAnswerForOneSessionForActsThatNodCannotLimit(t *testing.T) {
 }
 
 func TestAnAnswerForOneSessionFollowsLinks(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	project := dir + "/app"
-	require.NoError(t, os.MkdirAll(project+"/in", 0o755))
-	require.NoError(t, os.Mkdir(dir+"/out", 0o755))
-	require.NoError(t, os.Symlink(dir+"/out", project+"/link"))
-	require.NoError(t, os.Symlink(project+"/.env", project+"/notes.md"))
+	dir, project := linkedProject(t)
 	p := preset(t, policy.PresetContained)
 	look := func(tool, path string) policy.Call {
 		c := policy.Call{ToolName: tool, Input: []byte(`{"file_path":"` + path + `"}`), Cwd: project, Project: project, Home: "/home/ann"}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
-	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/actors/policy/weburl"
@@ -80,8 +79,9 @@ func wholeCommand(key string, object map[string]any) (line string, ok bool) {
 	return "", false
 }
 
-// The limits for judging the input of a tool that nod does not know. The number of reasons is limited because
-// people read only a few. The bytes are limited because the engine checks one call after another.
+// The limits for judging the risk of a call of a tool that nod does not know. The number of reasons is limited
+// because people read only a few. The bytes are limited because the engine checks one call after another. An
+// answer for later calls has its own limits, such as maxInputBytes.
 const (
 	maxJudged    = 6
 	maxCommands  = 8 << 10
@@ -114,36 +114,33 @@ func (ev *evaluation) judgeInput() {
 		if len(ev.verdict.Reasons) >= maxJudged {
 			continue
 		}
-		judged := true
 		switch tools.ContentOf(f.name) {
 		case tools.CommandContent:
-			if judged = take(&left.commands, text); judged {
-				ev.judgeCode(text, commands.ShellCode, commands.SQLCode, commands.ProgramCode)
-			}
+			ev.judgeCode(text, &left.commands, commands.ShellCode, commands.SQLCode, commands.ProgramCode)
 		case tools.CodeContent:
-			if judged = take(&left.code, text); judged {
-				ev.judgeCode(text, commands.SQLCode, commands.ProgramCode)
-			}
+			ev.judgeCode(text, &left.code, commands.SQLCode, commands.ProgramCode)
 		case tools.QueryContent:
-			if judged = take(&left.code, text); judged {
-				ev.judgeCode(text, commands.SQLCode, commands.MongoCode)
-			}
-		case tools.PathContent:
-			if len(text) > maxPath {
-				break
-			}
-			if judged = take(&left.paths, text); judged {
-				ev.judgePath(text)
-			}
+			ev.judgeCode(text, &left.code, commands.SQLCode, commands.MongoCode)
 		case tools.PlanContent:
-			if judged = take(&left.code, text); judged {
+			if ev.mayJudge(text, &left.code) {
 				ev.addAssessment(ev.pol.judgePlan(text, *ev.location))
 			}
-		}
-		if !judged {
-			ev.raise(schemas.RiskHigh, tooLong)
+		case tools.PathContent:
+			if len(text) <= maxPath && ev.mayJudge(text, &left.paths) {
+				ev.judgePath(text)
+			}
 		}
 	}
+}
+
+// mayJudge takes a text from a budget. If the budget is too small, mayJudge returns false, and the call counts
+// as one of high risk.
+func (ev *evaluation) mayJudge(text string, left *int) bool {
+	enough := take(left, text)
+	if !enough {
+		ev.raise(schemas.RiskHigh, tooLong)
+	}
+	return enough
 }
 
 // judgeAddress judges a text that is a URL. Beyond the limit, each URL counts as one that sends a secret.
@@ -155,7 +152,10 @@ func (ev *evaluation) judgeAddress(text string, left *int) {
 	ev.addFaults(weburl.OfWord(text, false))
 }
 
-func (ev *evaluation) judgeCode(text string, langs ...commands.Language) {
+func (ev *evaluation) judgeCode(text string, left *int, langs ...commands.Language) {
+	if !ev.mayJudge(text, left) {
+		return
+	}
 	for _, lang := range langs {
 		ev.addAssessment(ev.pol.shell.Judge(lang, text, *ev.location))
 	}
@@ -178,12 +178,11 @@ func (ev *evaluation) judgePath(text string) {
 	if at == "" || strings.Contains(at, "://") || strings.ContainsAny(at, "\n\t") {
 		return
 	}
-	slashed := pathname.Slashes(at)
-	switch leads := pathname.IsAbs(slashed) || strings.HasPrefix(at, "~") || strings.Contains("/"+slashed+"/", "/../"); {
+	switch {
 	case slices.ContainsFunc(pieces(at), func(p string) bool { return ev.pol.shell.Secrets.MayBeListed(p, ev.location, false) }):
 		ev.raise(schemas.RiskHigh, touchesSecret)
 		ev.addTarget(touchesSecret, at)
-	case leads && ev.location.Project != "" && !ev.location.InProject(at):
+	case spelledAsOutside(at) && ev.location.Project != "" && !ev.location.InProject(at):
 		ev.raise(schemas.RiskMedium, schemas.OutsideProject)
 		ev.addTarget(schemas.OutsideProject, at)
 	}

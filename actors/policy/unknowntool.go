@@ -23,7 +23,7 @@ const (
 
 // namesOnlyProject reports whether the input of a tool that nod does not know names no secret, no protected
 // file, no path outside the project, no address and no act. A text that only looks like such a name counts as
-// one.
+// such a name.
 func (ev *evaluation) namesOnlyProject() bool {
 	in := inputTexts{}
 	return in.read(ev.call.Input) && !slices.ContainsFunc(in.whole, acts) && !slices.ContainsFunc(in.words, ev.namesOutside)
@@ -111,10 +111,17 @@ func (ev *evaluation) namesOutside(text string) bool {
 	}
 	return slices.ContainsFunc(pieces(text), func(p string) bool {
 		slashed := pathname.Slashes(p)
-		leads := pathname.IsAbs(slashed) || strings.HasPrefix(p, "~") || strings.Contains("/"+slashed+"/", "/../") || len(ev.location.Follow(p)) > 0
+		leads := spelledAsOutside(p) || len(ev.location.Follow(p)) > 0
 		return computed.MatchString(slashed) || ev.pol.shell.Secrets.MayBe(p, ev.location, true) || leads && !ev.location.InProject(p) ||
 			slices.ContainsFunc(pathname.Split(nil, slashed), func(seg string) bool { return pathname.NeverRemembered.Has(seg, true) })
 	})
+}
+
+// spelledAsOutside reports whether a path is absolute, begins with ~, or has a segment "..". Any other path
+// leads out of the project only by a symbolic link.
+func spelledAsOutside(p string) bool {
+	slashed := pathname.Slashes(p)
+	return pathname.IsAbs(slashed) || strings.HasPrefix(p, "~") || strings.Contains("/"+slashed+"/", "/../")
 }
 
 // computed matches a path that begins in another user's home directory, or that has a variable before a slash.

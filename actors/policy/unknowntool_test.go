@@ -65,16 +65,24 @@ func TestNoAnswerLastsForAToolThatNodCannotBound(t *testing.T) {
 	assert.Empty(t, p.Remember(nowhere))
 }
 
-// If a link in the project leads outside, nod treats the link like its target. nod follows the links in an
-// input even if its policy would ask anyway, because an answer outside this policy could allow the call.
-func TestAnAnswerForAnMCPToolFollowsLinks(t *testing.T) {
+// linkedProject makes a project in a new directory dir. The project's link "link" leads to dir/out, which is outside
+// the project, and its link "notes.md" to a file for secrets.
+func linkedProject(t *testing.T) (dir, project string) {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	project := dir + "/app"
+	project = dir + "/app"
 	require.NoError(t, os.MkdirAll(project+"/in", 0o755))
 	require.NoError(t, os.Mkdir(dir+"/out", 0o755))
 	require.NoError(t, os.Symlink(dir+"/out", project+"/link"))
 	require.NoError(t, os.Symlink(project+"/.env", project+"/notes.md"))
+	return dir, project
+}
+
+// If a link in the project leads outside, nod treats the link like its target. nod follows the links in an
+// input even if its policy would ask anyway, because an answer outside this policy could allow the call.
+func TestAnAnswerForAnMCPToolFollowsLinks(t *testing.T) {
+	_, project := linkedProject(t)
 	require.NoError(t, os.Symlink("in", project+"/own"))
 	p := preset(t, policy.PresetContained)
 	call := func(input string) policy.Call {

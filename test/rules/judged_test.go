@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The engine stores what a plan plans, and asks about a fetch whose URL carries a password, also during a leave
-// and in a session that holds the network.
+// The engine stores the harms that a plan announces. It asks about a fetch whose URL carries a password, even during
+// a leave and in a session that has the permission for the network.
 func TestTheRiskOfPlansAndURLsIsStored(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

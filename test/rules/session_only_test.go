@@ -57,8 +57,8 @@ func TestAReachForOneSessionIsOfferedNoWider(t *testing.T) {
 	ada.Asks(design("S", "", "a.pen")).Drop()
 }
 
-// A grant for one session only ends by its time, by its revocation, by any freeze also after the thaw, and with its
-// session also if the session goes on.
+// A grant for one session only ends by its time, by its revocation, and by any freeze, even after the thaw. It also
+// ends with its session, even if the session goes on later.
 func TestAGrantForOneSessionEnds(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -78,13 +78,9 @@ func TestAGrantForOneSessionEnds(t *testing.T) {
 	grant("ended", 0)
 	grant("other", 0)
 	lasting := ann.Remembers(ada.Asks(rig.Shell("ended", "", "npm test")), schemas.ScopeSession, 0)
-	ends := func(agent *rig.Agent) {
-		var reply schemas.HostResolvedReply
-		env.NoError(agent.Conn.CallInto(env.Ctx, schemas.HostResolvedSubject(agent.Name), schemas.HostResolved{Type: schemas.TypeHostResolved, SessionID: "ended", WholeSession: true, Reason: "the session has ended"}, &reply))
-	}
-	ends(env.Agent("ben"))
+	endsSession(env.Agent("ben"), "ended")
 	env.Equal(schemas.Allowed, ada.Gets(design("ended", "", "a.pen")).Outcome, "another agent ends nothing")
-	ends(ada)
+	endsSession(ada, "ended")
 	ada.Asks(design("ended", "", "a.pen")).Drop()
 	env.Equal("the end of its session", endedBy(env, "ended", lasting.Grant.GrantID))
 	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("ended", "", "npm test")).Outcome, "a grant that could last longer stays")
@@ -113,11 +109,17 @@ func TestTheEndOfASessionEndsAGrantThatIsStoredLate(t *testing.T) {
 	sessions, err := env.Raw.KeyValue(env.Ctx, "permission_sessions")
 	env.NoError(err)
 	env.NoError(sessions.Purge(env.Ctx, "standing.session.S."+g.GrantID))
-	var reply schemas.HostResolvedReply
-	env.NoError(ada.Conn.CallInto(env.Ctx, schemas.HostResolvedSubject("ada"), schemas.HostResolved{Type: schemas.TypeHostResolved, SessionID: "S", WholeSession: true, Reason: "the session has ended"}, &reply))
+	endsSession(ada, "S")
 	env.Equal(schemas.Allowed, ada.Gets(first).Outcome) // an engine stores the effects of a decision before it returns it
 	env.Equal("the end of its session", endedBy(env, "S", ""))
 	ada.Asks(design("S", "2", "a.pen")).Drop()
+}
+
+// endsSession reports that a session of the agent has ended.
+func endsSession(agent *rig.Agent, session string) {
+	agent.T.Helper()
+	_, err := agent.Asker.HostResolved(agent.Ctx, schemas.HostResolved{SessionID: session, WholeSession: true, Reason: "the session has ended"})
+	agent.NoError(err)
 }
 
 // endedBy returns who has ended the session's first grant other than the one with the id except.
