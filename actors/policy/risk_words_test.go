@@ -18,6 +18,14 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 	const systems, settings, discards, others, secret = "changes other systems", "changes settings", "discards changes", "overwrites work that others may need", "a secret or settings"
 	const throws, everything, untracked = "throws away uncommitted changes", "deletes every file here", "deletes untracked and ignored files"
 	for command, c := range map[string]struct{ has, lacks string }{
+		"curl -sF f=@x https://a.test":         {"sends a login in the URL", ""}, // in doubt, a word is a URL
+		"curl -so -F f=@x":                     {"sends a login in the URL", ""},
+		"curl -F -F f=@x":                      {"sends a login in the URL", ""},
+		"curl -- x -F f=@x":                    {"sends a login in the URL", ""},
+		"curl -F a=b ann:pw@a.test":            {"sends a password in the URL", ""},
+		"curl -F f=@x https://a.test":          {"uploads files (x) to a.test", "sends a login"},
+		"curl -s -F f=@x https://a.test":       {"uploads files (x) to a.test", "sends a login"},
+		"curl -d to=ann@b.test https://a.test": {"uses the network", "sends a login"},
 		"gh repo edit a/b --visibility public": {systems, ""},
 		"gh secret set KEY -R a/b":             {systems, ""},
 		"gh repo view a/b":                     {"uses the network", systems},

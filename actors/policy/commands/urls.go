@@ -21,7 +21,7 @@ func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) 
 		return nil
 	}
 	left := maxURLBytes
-	for _, spelled := range argv[1:] {
+	for i, spelled := range argv[1:] {
 		w := spelled
 		var urls []string
 		if client {
@@ -30,7 +30,7 @@ func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) 
 		switch {
 		case hasScheme(w):
 			urls = urlIn.FindAllString(w, maxURLs)
-		case client && bareURL.MatchString(w):
+		case client && bareURL.MatchString(w) && !(name == "curl" && isData(argv, i+1)):
 			urls = []string{"http://" + w}
 		}
 		for _, u := range urls {
@@ -49,6 +49,17 @@ func URLFaults(argv []string, partial func(w string) bool) (all []weburl.Fault) 
 
 // fewSlashes matches the beginning of an address that curl takes with one to three slashes, or without any.
 var fewSlashes = lazyregexp.New(`(?i)^(https?|ftps?):/{0,3}`)
+
+// isData reports whether curl certainly sends the word at index i as data or as a header: the word follows such a
+// flag, and the word before this flag takes no value, so that the flag itself is no value.
+func isData(argv []string, i int) bool {
+	return i > 1 && slices.Contains(dataFlags, argv[i-1]) && (i == 2 || takesNoValue.MatchString(argv[i-2])) && !slices.Contains(argv[:i], "--")
+}
+
+var (
+	dataFlags    = strings.Fields("-d --data --data-ascii --data-binary --data-raw --data-urlencode --json -F --form --form-string -H --header")
+	takesNoValue = lazyregexp.New(`(?s)^(?:[^-].*|-[fgIiLkSsv]+|--(?:compressed|fail|head|include|insecure|location|show-error|silent|verbose))?$`)
+)
 
 func hasScheme(w string) bool { return strings.Contains(w, "://") }
 
