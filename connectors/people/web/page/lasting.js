@@ -52,7 +52,7 @@ export class Lasting {
     return this.#rules.find((r) => r.radio.checked) ?? {};
   }
 
-  // Whether nod offers a rule for this session only, and not until it is revoked.
+  // Reports whether nod offers a rule for this session only, and for 8 hours at most.
   #brief(reach) {
     return this.#request.session_only?.includes(reach) ?? false;
   }
