@@ -17,7 +17,7 @@ import (
 )
 
 // Whoever answers the servers' questions with the token service's key and its xkey, but without its issuer,
-// admits nobody. Answers in the clear, of which the server checks the signature, are refused too.
+// admits nobody. The server also refuses such answers if they are not encrypted.
 func TestAnswersOfAnotherIssuerAdmitNobody(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, m mode) {
@@ -47,8 +47,8 @@ func TestAnswersOfAnotherIssuerAdmitNobody(t *testing.T) {
 	})
 }
 
-// answersInTheClear connects as ada, while it answers the server's question without encryption. The user is
-// of keys, and the answer is signed by signer.
+// answersInTheClear connects as ada, while it answers the server's question without encryption. The answer
+// contains a user that keys has signed, and signer signs the answer.
 func (a *admitting) answersInTheClear(keys roles.AdmitKeys, signer nkeys.KeyPair) error {
 	a.t.Helper()
 	nc := a.as(asTokenService)

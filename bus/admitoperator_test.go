@@ -57,7 +57,7 @@ func (a *admitting) stolenIssuer(keys roles.AdmitKeys) (*nats.Conn, error) {
 	user, public := newKey(a.t, nkeys.CreateUser)
 	token, err := keys.User(public, asAda, time.Now().Add(time.Hour))
 	require.NoError(a.t, err)
-	nc, err := connectToSlow(a.url, nats.UserJWT(func() (string, error) { return token, nil }, user.Sign), nats.Timeout(30*time.Second))
+	nc, err := connectToSlow(a.url, bearerOf(token, user), nats.Timeout(30*time.Second))
 	if err == nil {
 		a.t.Cleanup(nc.Close)
 	}

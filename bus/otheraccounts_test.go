@@ -76,7 +76,7 @@ func (g *guarded) otherAccount(seed string) *nats.Conn {
 	c.IssuerAccount = public
 	token, err := c.Encode(signer)
 	require.NoError(g.t, err)
-	nc, err := connectToSlow(g.url, nats.UserJWT(func() (string, error) { return token, nil }, user.Sign), nats.Timeout(30*time.Second))
+	nc, err := connectToSlow(g.url, bearerOf(token, user), nats.Timeout(30*time.Second))
 	require.NoError(g.t, err)
 	g.t.Cleanup(nc.Close)
 	return nc

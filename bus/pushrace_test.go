@@ -170,6 +170,7 @@ func signedUser(t *testing.T, seed nkeys.KeyPair, claims func(*jwt.UserClaims)) 
 	return token, user
 }
 
+// bearerOf is the login of a user with this JWT and this key.
 func bearerOf(token string, user nkeys.KeyPair) nats.Option {
 	return nats.UserJWT(func() (string, error) { return token, nil }, user.Sign)
 }

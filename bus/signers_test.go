@@ -24,13 +24,8 @@ import (
 // seed would do.
 func (g *guarded) forged(seed string, claims func(*jwt.UserClaims)) (*nats.Conn, error) {
 	g.t.Helper()
-	user, public := newKey(g.t, nkeys.CreateUser)
-	c := jwt.NewUserClaims(public)
-	c.SetScoped(true)
-	claims(c)
-	token, err := c.Encode(operatorSeed(g.t, g.dir, seed))
-	require.NoError(g.t, err)
-	nc, err := connectToSlow(g.url, nats.UserJWT(func() (string, error) { return token, nil }, user.Sign), nats.Timeout(30*time.Second),
+	token, user := signedUser(g.t, operatorSeed(g.t, g.dir, seed), claims)
+	nc, err := connectToSlow(g.url, bearerOf(token, user), nats.Timeout(30*time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err == nil {
 		g.t.Cleanup(nc.Close)

@@ -45,8 +45,8 @@ func (k *Keys) AccountVersions(now time.Time) iter.Seq2[[]AccountJWT, error] {
 // the time in which a replaced key is still accepted. The caller holds Lock.
 func (k *Keys) AccountJWTs(now time.Time) ([]AccountJWT, error) { return k.signAccounts(now, false) }
 
-// signAccounts signs all accounts. If further is true, each gets one more signing key, whose seed nobody
-// has and whose users would have no rights.
+// signAccounts signs all accounts. If further is true, each account gets one more signing key. The seed of
+// this key is not kept, and its users would have no rights.
 func (k *Keys) signAccounts(now time.Time, further bool) (all []AccountJWT, err error) {
 	if err := k.revokeEarlier(now); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/user"
 	"path/filepath"
 	"time"
 
@@ -65,11 +64,7 @@ func (c *acpCmd) Run(e *env) error {
 }
 
 func (c *acpCmd) options(e *env) acp.Options {
-	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
-	name := ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
+	hostname, name := hostAndUser()
 	return acp.Options{
 		Race: c.Race, Turns: c.Turns, Waits: e.waits(false), Deny: c.OnUnavailable == "deny", AgentName: c.AgentName, Host: hostname, User: name,
 		Stream: acp.NewStream(), Log: e.log,

@@ -271,7 +271,7 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	if a.ForSeconds > 0 {
 		g.ExpiresAt = g.CreatedAt.Add(time.Duration(a.ForSeconds) * time.Second)
 	}
-	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.ScopeAndTerm(&g))
+	fmt.Fprintf(e.stderr, "Besides this call, nod will allow:\n  %s%s\n", people.Line(g.Reach()), people.ScopeAndTerm(&g))
 	if !e.interactive() {
 		return fmt.Errorf("nothing was answered: to confirm, add --yes --rule %s", shellQuoted(reach.String()))
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/user"
 
 	"github.com/nodbus/nod/connectors/agents/codex"
 	"github.com/nodbus/nod/connectors/agents/hook"
@@ -27,11 +26,7 @@ func (c *codexAppServerCmd) Run(e *env) error {
 	}
 	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
 	defer stop()
-	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
-	name := ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
+	hostname, name := hostAndUser()
 	asker := &lateAsker{env: e}
 	defer asker.close()
 	code, err := codex.Run(ctx, args, e.stdin, e.stdout, e.stderr, asker, codex.Options{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -55,11 +54,7 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	ctx, stop := hook.Lifetime(traces.FromEnvironment(context.Background()), os.Stdout)
 	defer stop()
-	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
-	name := ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
+	hostname, name := hostAndUser()
 	var client *nod.Client
 	connect := func(ctx context.Context) (hook.Nod, error) {
 		client, err = nod.Connect(ctx, nod.Options{Place: e.place, Log: e.log})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/user"
 	"path/filepath"
 	"time"
 
@@ -49,10 +47,7 @@ func (c *httpCmd) Run(e *env) error {
 		Listen: httpserve.Listen{Addr: c.Listen, PublicURL: c.PublicURL, TLSCert: c.HTTPCert, TLSKey: c.HTTPKey, BehindProxy: c.BehindProxy},
 		Log:    e.log,
 	}
-	options.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
-	if u, err := user.Current(); err == nil {
-		options.User = u.Username
-	}
+	options.Host, options.User = hostAndUser()
 	for _, name := range c.Agent {
 		a, done, err := e.httpAgent(place, name)
 		if err != nil {

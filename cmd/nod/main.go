@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"os/user"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -318,6 +319,16 @@ const callTimeout = 15 * time.Second
 
 func (e *env) soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.ctx, callTimeout)
+}
+
+// hostAndUser returns the names of this machine and of the user of this process, for the requests of agents. An
+// unknown name is empty; allow rules that name a machine then do not apply.
+func hostAndUser() (host, name string) {
+	host, _ = os.Hostname()
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return host, name
 }
 
 func (e *env) printJSON(v any) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"time"
 
@@ -40,10 +39,7 @@ func (c *mcpServeCmd) Run(e *env) error {
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
 	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Waits: e.waits(true), Version: version(), Log: e.log}
-	o.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
-	if u, err := user.Current(); err == nil {
-		o.User = u.Username
-	}
+	o.Host, o.User = hostAndUser()
 	if o.Project == "" && c.HTTP == "" {
 		o.Project, _ = os.Getwd() // if the directory is unknown, allow rules that depend on the directory do not apply
 	}

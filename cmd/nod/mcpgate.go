@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -116,10 +115,7 @@ func (c *mcpGateCmd) options(e *env, args []string) (o mcpgate.Options, err erro
 		return o, err
 	}
 	o.Definitions = filepath.Join(dir, "mcp-gate", o.Name)
-	o.Host, _ = os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
-	if u, err := user.Current(); err == nil {
-		o.User = u.Username
-	}
+	o.Host, o.User = hostAndUser()
 	if o.Project == "" {
 		o.Project, _ = os.Getwd() // without a known directory, the project stays empty
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/user"
 	"strings"
 	"sync"
 
@@ -45,11 +44,7 @@ func (kiloCmd) Help() string { return openCodeHelp(hook.Kilo) }
 func (c *kiloCmd) Run(e *env) error { return c.follow(e, hook.Kilo) }
 
 func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
-	hostname, _ := os.Hostname() // if this machine's name is unknown, allow rules that name a machine do not apply
-	name := ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
+	hostname, name := hostAndUser()
 	variables := strings.ToUpper(kind.Name) + "_SERVER_"
 	asker := &lateAsker{env: e}
 	defer asker.close()

@@ -38,8 +38,7 @@ func actionParts(r *schemas.Request, onDisk *schemas.DiskFile, told []string) (p
 		return append(s.part(), Part{Label: "Input, as sent (" + err.Error() + ")", Quote: true, Lines: lines, Spans: spans}), ""
 	}
 	a := &action{r: r, onDisk: onDisk, fields: fields, size: size{told: told}}
-	if text, ok := a.text("cwd"); ok && text != "" {
-		cwd = text
+	if _, cwd = a.first("cwd"); cwd != "" {
 		a.drop("cwd")
 	}
 	switch {
@@ -60,7 +59,11 @@ func actionParts(r *schemas.Request, onDisk *schemas.DiskFile, told []string) (p
 // Directory returns the directory in which a call acts, as the agent sent it. The result is empty if the
 // input does not name a directory.
 func Directory(r *schemas.Request) string {
-	_, cwd := actionParts(r, nil, nil)
+	fields, err := fieldsOf(bytes.TrimSpace(r.ActionDetails))
+	if err != nil {
+		return ""
+	}
+	_, cwd := (&action{fields: fields}).first("cwd")
 	return cwd
 }
 

@@ -23,7 +23,7 @@ const (
 // (/home/ann/old) outside the project". The objects are texts of the agent and have no style. All
 // other words have the style of the risk.
 func headline(p *schemas.Prompt) Part {
-	h := headlineText{style: riskStyle(p.Risk)}
+	h := headlineText{style: riskStyle(p.Risk), project: p.Request.Project}
 	reasons := slices.DeleteFunc(slices.Clone(p.Reasons), func(r string) bool { return r == schemas.OutsideProject })
 	outside := len(reasons) < len(p.Reasons)
 	if len(p.Reasons) == 0 {
@@ -37,7 +37,7 @@ func headline(p *schemas.Prompt) Part {
 			h.own("; ")
 		}
 		h.own(Line(reason))
-		h.objects(p, reason, told)
+		h.objects(p.Targets, reason, told)
 	}
 	if !outside {
 		return h.part()
@@ -51,7 +51,7 @@ func headline(p *schemas.Prompt) Part {
 			h.own("; ")
 		}
 		h.own("names")
-		h.objects(&schemas.Prompt{Targets: rest, Request: p.Request}, schemas.OutsideProject, told)
+		h.objects(rest, schemas.OutsideProject, told)
 	case len(told) > 0:
 	case len(reasons) == 0:
 		h.own("names files outside the project")
@@ -80,9 +80,10 @@ func RiskWords(p *schemas.Prompt) string {
 
 // headlineText builds the text and the styles of a headline.
 type headlineText struct {
-	b     strings.Builder
-	spans []payload.Span
-	style payload.Style
+	b       strings.Builder
+	spans   []payload.Span
+	style   payload.Style
+	project string
 }
 
 func (h *headlineText) own(text string) {
@@ -98,16 +99,16 @@ func (h *headlineText) own(text string) {
 // objects appends the objects of one reason in up to three groups: objects outside the project, objects
 // whose place is unknown, and objects in the project. After each group it says where the objects are. It
 // adds the objects outside the project to told.
-func (h *headlineText) objects(p *schemas.Prompt, reason string, told map[string]bool) {
+func (h *headlineText) objects(all []schemas.Target, reason string, told map[string]bool) {
 	lead := " "
 	for _, place := range []schemas.Place{schemas.PlaceOutside, "", schemas.PlaceProject} {
 		var names []string
-		for i := range p.Targets {
-			t := &p.Targets[i]
+		for i := range all {
+			t := &all[i]
 			if t.Does != reason || t.Place != place {
 				continue
 			}
-			if name := objectName(t, p.Request.Project); !slices.Contains(names, name) {
+			if name := objectName(t, h.project); !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 			if place == schemas.PlaceOutside {
@@ -219,10 +220,9 @@ func serviceOf(r *schemas.Request) []string {
 	}
 	if r.ActionType == schemas.ActionNetwork {
 		fields, _ := fieldsOf(r.ActionDetails)
-		a := &action{r: r, fields: fields}
-		_, address := a.first("url")
-		for _, host := range payload.URL(address) {
-			return addPlace(nil, address[host.From:host.To], "")
+		_, address := (&action{fields: fields}).first("url")
+		if hosts := payload.URL(address); len(hosts) > 0 {
+			return addPlace(nil, address[hosts[0].From:hosts[0].To], "")
 		}
 	}
 	if rest, ok := strings.CutPrefix(r.ToolName, "mcp__"); ok {

@@ -41,6 +41,7 @@ type size struct {
 	removed     int
 	added       int
 	told        []string // the reasons that the headline has
+	searches    []func() // find the looks; they run only for a payload that does not fit on the first screen
 	unsearched  bool     // nod has not looked for harm in all lines
 }
 
@@ -56,6 +57,10 @@ func (s *size) add(lines []string) {
 
 // lookIn finds the lines to look at first in a text.
 func (s *size) lookIn(text string, styles []payload.Span, kind policy.TextKind) {
+	s.searches = append(s.searches, func() { s.search(text, styles, kind) })
+}
+
+func (s *size) search(text string, styles []payload.Span, kind policy.TextKind) {
 	var lines []string
 	var starts []int
 	at := 0
@@ -81,13 +86,15 @@ func (s *size) lookAtAdded(lines []diffLine) {
 		}
 	}
 	s.mixed = s.mixed || len(texts) < len(lines)
-	numbers := newNumbers(lines)
-	dangers, searched := policy.Dangers(texts, policy.FileText)
-	s.unsearched = s.unsearched || searched < len(texts)
-	for _, d := range dangers {
-		i := from[d.Line-1]
-		s.looks = append(s.looks, newLook(d, numbers[i], "+ ", texts[d.Line-1], lines[i].Words))
-	}
+	s.searches = append(s.searches, func() {
+		numbers := newNumbers(lines)
+		dangers, searched := policy.Dangers(texts, policy.FileText)
+		s.unsearched = s.unsearched || searched < len(texts)
+		for _, d := range dangers {
+			i := from[d.Line-1]
+			s.looks = append(s.looks, newLook(d, numbers[i], "+ ", texts[d.Line-1], lines[i].Words))
+		}
+	})
 }
 
 // keepChanged keeps the lines that a diff changes. The slices shown and spans have the lines as the diff shows
@@ -158,9 +165,13 @@ func newLook(d policy.Danger, number int, mark, line string, styles []payload.Sp
 // part returns the part that says how long a payload is and shows its lines to look at first, or nothing for a
 // payload that the first screen shows whole.
 func (s *size) part() []Part {
-	switch {
-	case s.rows <= maxRows:
+	if s.rows <= maxRows {
 		return nil
+	}
+	for _, search := range s.searches {
+		search()
+	}
+	switch {
 	case len(s.looks) > 0:
 		return []Part{s.lookPart(s.lookLabel(), s.looks)}
 	case s.mixed && len(s.changed) > 0 && len(s.changed) <= maxLooks: // the few changes of a long diff would be lost among the lines around them
@@ -185,7 +196,11 @@ func (s *size) lookPart(label string, looks []look) Part {
 		part.Spans = append(part.Spans, slices.Concat(within([]payload.Span{{From: 0, To: len(prefix), Style: payload.Faint}}, 0, len(prefix), 0), within(l.spans, 0, len(l.text), len(prefix))))
 	}
 	if rest := looks[min(len(looks), maxLooks):]; len(rest) > 0 {
-		part.note(strings.TrimSpace(more(len(rest))) + s.linesOf(rest))
+		text := strings.TrimSpace(more(len(rest)))
+		if numbers := s.linesOf(rest); numbers != "" {
+			text += ": " + numbers
+		}
+		part.note(text)
 	}
 	if s.unsearched {
 		part.note("nod did not look at all lines")
@@ -231,10 +246,12 @@ func (s *size) lookLabel() string {
 	}
 	what := fmt.Sprintf("%d of %s", len(s.looks), schemas.Count(s.lines, "line"))
 	if numbers := s.linesOf(s.looks); numbers != "" {
-		what = strings.TrimPrefix(numbers, ": ") + fmt.Sprintf(" of %d", s.lines)
+		what = fmt.Sprintf("%s of %d", numbers, s.lines)
 	}
-	if what += " are dangerous"; len(s.looks) == 1 {
-		what = strings.TrimSuffix(what, "are dangerous") + "is dangerous"
+	if len(s.looks) == 1 {
+		what += " is dangerous"
+	} else {
+		what += " are dangerous"
 	}
 	if len(whys) > 0 {
 		what += " (" + strings.Join(whys, ", ") + ")"
@@ -245,7 +262,7 @@ func (s *size) lookLabel() string {
 // maxRanges is the largest number of ranges of lines that a text names.
 const maxRanges = 6
 
-// linesOf returns the numbers of the lines, as ": lines 3, 19–21". It returns "" if the payload has several
+// linesOf returns the numbers of the lines, as "lines 3, 19–21". It returns "" if the payload has several
 // texts or if nod does not know the numbers.
 func (s *size) linesOf(looks []look) string {
 	if s.texts != 1 || s.mixed || slices.ContainsFunc(looks, func(l look) bool { return l.number == 0 }) {
@@ -266,9 +283,9 @@ func (s *size) linesOf(looks []look) string {
 	if len(ranges) > maxRanges {
 		ranges = append(ranges[:maxRanges:maxRanges], "…")
 	}
-	word := ": lines "
+	word := "lines "
 	if len(looks) == 1 {
-		word = ": line "
+		word = "line "
 	}
 	return word + strings.Join(ranges, ", ")
 }

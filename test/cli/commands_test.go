@@ -327,7 +327,7 @@ func TestAStandingAnswerByCommandRepeatsItsRule(t *testing.T) {
 		ada.Asks(c.asked)
 		r := env.Nod("allow", id, c.flag)
 		env.Equal(1, r.Code)
-		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: to confirm, add --yes --rule '"+c.rule+"'\n", r.Err)
+		env.Equal("Besides this call, nod will allow:\n"+c.shows+"nod: nothing was answered: to confirm, add --yes --rule '"+c.rule+"'\n", r.Err)
 		env.Nil(env.Stored("S." + id).Record.Decision)
 		env.Exits(env.Nod("allow", id, c.flag, "--yes"), 1, "", "--yes needs --rule")
 		env.Exits(env.Nod("allow", id, c.flag, "--yes", "--rule", "1"), 1, "", "--yes needs --rule")

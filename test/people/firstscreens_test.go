@@ -65,8 +65,9 @@ type firstCall struct {
 
 const annsHome = "/home/ann" // the home directory that calls.json and the screens have in place of the real one
 
-// The first screen of each call, at the size of a small terminal, is as in screens.txt. Somebody new should
-// tell from it alone what would happen, where, and whether it is risky; docs/testing.md says how to try that.
+// The first screen of each call, at the size of a small terminal, is as in screens.txt. From the screen alone, a
+// person who does not know nod should see what would happen, where, and whether it is risky; docs/testing.md
+// says how to try that.
 func TestFirstScreens(t *testing.T) {
 	t.Parallel()
 	home, err := filepath.EvalSymlinks(t.TempDir())

@@ -83,7 +83,7 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 	p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make", "clean"}, Project: "/home/ann/\u202eapp"}}}}
 	r.asks(p)
 	r.presses("v", "space", "s")
-	r.says("Besides this call, nod will allow from now on", `│ Bash(make clean) in '/home/ann/⟦U+202E⟧app'`, "in this session", "nod revoke")
+	r.says("Besides this call, nod will allow", `│ Bash(make clean) in '/home/ann/⟦U+202E⟧app'`, "in this session", "nod revoke")
 	r.presses("y")
 	r.Equal(schemas.ScopeSession, r.said()[0].Scope)
 }

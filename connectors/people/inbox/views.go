@@ -204,7 +204,7 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 		g.ExpiresAt = g.CreatedAt.Add(time.Duration(c.seconds) * time.Second)
 	}
 	return []people.Part{
-		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
+		{Label: "Besides this call, nod will allow", Quote: true, Lines: people.Lines(g.Reach())},
 		{Label: "Where", Lines: []string{strings.TrimPrefix(people.ScopeAndTerm(&g), ", ")}},
 		{Label: "To end it", Lines: []string{"g lists the standing answers and ends them; nod revoke does too"}},
 	}

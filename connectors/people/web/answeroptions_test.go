@@ -73,11 +73,11 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	p.does(script("new MutationObserver(() => { globalThis.inert ||= " + button("allow") + ".getAttribute('aria-disabled') === 'true' })" +
 		".observe(document.querySelector('dialog'), {subtree: true, childList: true, attributes: true})"))
 	p.unfolds("Allow from now on")
-	p.sees("document.querySelector('dialog .reach').innerText === 'Besides this call, nod will allow from now on: Bash(go test ./bus) in /app, in this session, for 30 minutes.'")
+	p.sees("document.querySelector('dialog .reach').innerText === 'Besides this call, nod will allow: Bash(go test ./bus) in /app, in this session, for 30 minutes.'")
 	p.True(value[bool](p, "globalThis.inert === true"), "the button means something else now, so it is inert for a moment")
 	p.does(chromedp.Click("dialog .rule:nth-of-type(2)"))
 	p.sets("dialog .choices label:nth-of-type(2) select", "0")
-	p.sees("document.querySelector('dialog .reach').innerText === 'Besides this call, nod will allow from now on: Bash(go test:*) in /app, in this session, until it is revoked.'")
+	p.sees("document.querySelector('dialog .reach').innerText === 'Besides this call, nod will allow: Bash(go test:*) in /app, in this session, until it is revoked.'")
 	p.Equal("Allow, and from now on", p.text(".actions .allow"))
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))

@@ -67,8 +67,8 @@ func (m *Machine) Kill() {
 	_ = m.Up.Wait()
 }
 
-// Run runs a nod command, and returns its output and exit code. After two minutes Run kills the command, so
-// that a command that waits for an answer fails the test instead of blocking it.
+// Run runs a nod command, and returns its output and exit code. After four times Patience Run kills the
+// command, so that a command that waits for an answer fails the test instead of blocking it.
 func (m *Machine) Run(args ...string) (stdout, stderr string, code int) {
 	c := m.Command(args...)
 	var out, errs bytes.Buffer

@@ -24,8 +24,8 @@ func (c clocks) ask(ctx context.Context, conn *bus.Conn) {
 	}
 }
 
-// findings compares the clocks of this machine and of the servers. Of a server that leads a store, the state
-// of the store has the time too.
+// findings compares the clocks of this machine and of the servers. If the clock of a server could not be read,
+// and the server leads a store, findings takes the time from the state of the store.
 func (c clocks) findings(stores []bus.StoreState) (found []Finding) {
 	const check, do = "clocks", "have the machines' clocks set by the network (NTP)"
 	for _, s := range stores {

@@ -52,7 +52,7 @@ export class Lasting {
     return this.#rules.find((r) => r.radio.checked) ?? {};
   }
 
-  // Whether nod offers a rule for this session only, and not until it is revoked.
+  // Reports whether nod offers a rule for this session only, and for 8 hours at most.
   #brief(reach) {
     return this.#request.session_only?.includes(reach) ?? false;
   }
@@ -60,9 +60,9 @@ export class Lasting {
   // Leaves only the places and durations that nod offers for the chosen rule.
   #limit() {
     const brief = this.#brief(this.#picked.reach);
-    for (const [select, wide] of [[this.#place, "agent"], [this.#length, "0"]]) {
+    for (const [select, wide, most] of [[this.#place, "agent", "session"], [this.#length, "0", "28800"]]) {
       for (const o of select.options) o.disabled = o.hidden = brief && o.value === wide;
-      if (brief && select.value === wide) select.value = { agent: "session", 0: "28800" }[wide];
+      if (brief && select.value === wide) select.value = most;
     }
   }
 
@@ -117,7 +117,7 @@ export class Lasting {
     const where = this.chosen ? label(this.#place) : places[0][0];
     const seconds = this.chosen ? Number(this.#length.value) : 0;
     const long = seconds ? `for ${label(this.#length)}` : "until it is revoked";
-    return `${this.#permission ? "To allow this lets the agent hold" : "Besides this call, nod will allow from now on"}: ${rule}, ${where}, ${long}.`;
+    return `${this.#permission ? "To allow this lets the agent hold" : "Besides this call, nod will allow"}: ${rule}, ${where}, ${long}.`;
   }
 
   /** close stops observing which parts of the line are in view. */
