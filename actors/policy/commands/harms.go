@@ -87,15 +87,15 @@ func Harms(argv []string) []Harm {
 // gitProgramKey matches a setting of git that may name a program or a command line.
 var gitProgramKey = lazyregexp.New(`(?i)^(alias\.|filter\.|core\.(sshcommand|pager|editor|fsmonitor|hookspath|gitproxy|askpass)|pager\.|sequence\.editor|credential\.|diff\.|difftool\.|merge\.|mergetool\.|gpg\.|include|remote\.[^=]*pack)`)
 
-// Rank returns the rank of the harm's risk. A worse risk has a higher rank, and an unknown risk has the rank -1.
-func (h Harm) Rank() int {
+// rank returns the rank of the harm's risk. A worse risk has a higher rank, and an unknown risk has the rank -1.
+func (h Harm) rank() int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, h.Risk)
 }
 
 // worstRank returns the rank of the worst of these harms, or 0 if there are none.
 func worstRank(all []Harm) (worst int) {
 	for _, h := range all {
-		worst = max(worst, h.Rank())
+		worst = max(worst, h.rank())
 	}
 	return worst
 }
